@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Congestion control behind one small interface (MRC E.1). A controller is told bytes, delays and
+ * marks, never packets. One object per destination (QPCC); bytes are nominal sizes (E.1). */
+#ifndef MRC_CC_H
+#define MRC_CC_H
+
+#include "mrc_base.h"
+
+enum mrc_cc_kind { MRC_CC_NONE = 0, MRC_CC_FIXED = 1, MRC_CC_NSCC = 2 };
+
+/* Parameters, E.4. Zero means "derive the default" for all but disable_qa. */
+struct mrc_cc_cfg {
+    uint8_t kind;              /* enum mrc_cc_kind */
+    bool trimming;             /* fabric trims: target 0.75 x base_rtt and no loss-driven quick adapt threshold */
+    bool disable_qa;
+    uint32_t mtu_bytes;        /* path MTU, payload */
+    uint64_t link_bps;         /* min(sender, receiver) link rate, bit/s */
+    mrc_ns base_rtt_ns;        /* config_base_rtt */
+    mrc_ns target_delay_ns;    /* T */
+    double alpha;              /* bytes per second */
+    double fi;                 /* bytes */
+    double fi_scale;
+    double eta;                /* bytes */
+    double gamma;
+    double max_md_jump;
+    double qa_gate;            /* log2 */
+    mrc_ns qa_threshold_ns;
+    uint64_t max_cwnd_bytes;   /* NSCC: ceiling and initial window; FIXED: the window */
+    uint32_t adjust_bytes;
+    mrc_ns adjust_period_ns;
+    uint32_t sack_threshold_bytes; /* peer's SACK threshold: an AR is wanted when cwnd is below */
+};
+
+struct mrc_cc_sack {
+    mrc_ns now;
+    uint32_t new_bytes;   /* newly received, from the rcvd_bytes delta */
+    bool marked;          /* m == 1 */
+    bool rtt_valid;
+    bool restore;         /* CC_STATE.restore_cwnd */
+    uint8_t penalty;      /* CC_STATE.rcv_cwnd_pen 0..127 */
+    mrc_ns rtt_ns;
+};
+
+struct mrc_nscc { /* E.2, doubles; no libm */
+    double cwnd;
+    double saved_cwnd;
+    double max_wnd;
+    double achieved_bytes;
+    double received_bytes;
+    double fi_count;
+    double inc_bytes; /* B^2 */
+    double bytes_to_ignore;
+    double bytes_ignored;
+    double avg_delay_ns;
+    double base_rtt_ns;
+    mrc_ns qa_endtime;
+    mrc_ns last_adjust;
+    mrc_ns last_dec;
+    bool trigger_qa;
+    bool increase;
+};
+
+struct mrc_cc {
+    struct mrc_cc_cfg cfg; /* with defaults filled in */
+    int64_t inflight;      /* bytes; may be slightly negative (E.1) */
+    struct mrc_nscc nscc;
+};
+
+/* Fill defaults (E.4) and start. MRC_ERR_INVAL when kind or a parameter is out of range. */
+int mrc_cc_init(struct mrc_cc *cc, const struct mrc_cc_cfg *cfg, mrc_ns now);
+
+/* May a packet of this nominal size leave? inflight + size <= cwnd, or inflight <= 0. */
+bool mrc_cc_can_send(const struct mrc_cc *cc, uint32_t bytes);
+void mrc_cc_on_send(struct mrc_cc *cc, uint32_t bytes);
+/* After counting a sent packet: does the window want an acknowledgement (E.3)? */
+bool mrc_cc_want_ack(const struct mrc_cc *cc);
+void mrc_cc_on_sack(struct mrc_cc *cc, const struct mrc_cc_sack *s);
+/* NACK of a packet of nominal size bytes. */
+void mrc_cc_on_nack(struct mrc_cc *cc, uint32_t bytes, bool trimmed, bool rtt_valid, mrc_ns rtt,
+                    mrc_ns now);
+/* Inferred loss or timeout (E.3). */
+void mrc_cc_on_loss(struct mrc_cc *cc, uint32_t bytes, mrc_ns now);
+/* A QP has nothing in flight any more: take back what rounding left of its share. */
+void mrc_cc_release(struct mrc_cc *cc, int64_t bytes);
+
+/* Bytes; UINT64_MAX for MRC_CC_NONE. */
+uint64_t mrc_cc_cwnd(const struct mrc_cc *cc);
+mrc_ns mrc_cc_base_rtt(const struct mrc_cc *cc);    /* never 0 */
+mrc_ns mrc_cc_target_delay(const struct mrc_cc *cc); /* never 0 */
+
+#endif

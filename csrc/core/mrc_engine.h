@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The engine: QPs, regions, completion queues, path tables and controllers behind three doors.
+ *
+ *   rx    packets in          marks what became due
+ *   tick  time passes         ages
+ *   tx    packets out         emits
+ *
+ * No door calls another. No system call, no clock, no allocation: every object lives in memory that
+ * the caller gives and takes back. One thread at a time. */
+#ifndef MRC_ENGINE_H
+#define MRC_ENGINE_H
+
+#include "mrc_cc.h"
+#include "mrc_path.h"
+#include "mrc_trace.h"
+#include "mrc_types.h"
+
+struct mrc_engine_cfg {
+    uint64_t seed;
+    uint32_t qp_max;   /* QPs at the same time; 1..65536 */
+    uint32_t mr_max;
+    uint32_t cq_max;
+    uint32_t path_max;
+    uint32_t cc_max;
+    uint8_t dscp_data;    /* class NO_TRIM or TRIMMABLE; default 0 (A.13.5) */
+    uint8_t dscp_retx;    /* default = dscp_data */
+    uint8_t dscp_control; /* default 46 */
+    uint8_t dscp_trimmed; /* default 12; 0 = trimming unknown here */
+    uint8_t dscp_trimmed_lasthop; /* default 16 */
+    uint8_t se_bit7;      /* 1: solicited event in bit 7 of BTH byte 1 (H2) */
+    uint8_t pad_[2];
+};
+
+struct mrc_engine;
+
+size_t mrc_engine_size(const struct mrc_engine_cfg *cfg); /* 0: out of range */
+struct mrc_engine *mrc_engine_init(void *mem, const struct mrc_engine_cfg *cfg, mrc_ns now);
+
+/* ---- the three doors ---- */
+void mrc_engine_rx(struct mrc_engine *e, const struct mrc_rx_pkt *pkts, size_t n, mrc_ns now);
+void mrc_engine_tick(struct mrc_engine *e, mrc_ns now);
+/* Up to max packets. Consecutive packets of equal lane, tclass and length form a train; only the
+ * last of a train may be shorter. Returns how many; fewer than max: nothing more to send now. */
+size_t mrc_engine_tx(struct mrc_engine *e, struct mrc_tx_pkt *out, size_t max, mrc_ns now);
+/* When tick is needed next. In the past never after a tick. */
+mrc_ns mrc_engine_deadline(const struct mrc_engine *e);
+/* The I/O side could not send on this entry (ENETUNREACH and the like): treat it as loss at once. */
+void mrc_engine_lane_failed(struct mrc_engine *e, uint8_t port, uint32_t lane, mrc_ns now);
+
+/* ---- objects; ids are small integers, negative returns are enum mrc_err ---- */
+/* key: 32 random bits from the caller; the low bits are replaced by the table index. */
+int mrc_mr_register(struct mrc_engine *e, uint32_t pd, void *addr, uint64_t len, uint8_t access,
+                    uint32_t key, uint32_t *rkey);
+/* BUSY while a work request refers to it. */
+int mrc_mr_deregister(struct mrc_engine *e, uint32_t rkey);
+
+size_t mrc_cq_size(uint32_t depth);
+int mrc_cq_create(struct mrc_engine *e, void *mem, uint32_t depth);
+void *mrc_cq_destroy(struct mrc_engine *e, uint32_t cq); /* gives the memory back; NULL when BUSY */
+int mrc_cq_poll(struct mrc_engine *e, uint32_t cq, struct mrc_wc *out, int max);
+/* Arm: mrc_engine_take_cq_events reports this CQ once, at the next completion (solicited only or all). */
+int mrc_cq_arm(struct mrc_engine *e, uint32_t cq, bool solicited_only);
+/* Any CQ with entries waiting, or an overrun? */
+bool mrc_cq_any(const struct mrc_engine *e);
+bool mrc_cq_overrun(const struct mrc_engine *e, uint32_t cq);
+
+int mrc_path_attach(struct mrc_engine *e, struct mrc_path_table *t);        /* -> path id */
+struct mrc_path_table *mrc_path_get(struct mrc_engine *e, uint32_t path);   /* NULL: no such */
+struct mrc_path_table *mrc_path_detach(struct mrc_engine *e, uint32_t path); /* NULL when BUSY */
+int mrc_cc_attach(struct mrc_engine *e, struct mrc_cc *cc);                 /* -> cc id */
+struct mrc_cc *mrc_cc_detach(struct mrc_engine *e, uint32_t cc);            /* NULL when BUSY */
+
+size_t mrc_qp_size(const struct mrc_qp_init *init); /* 0: out of range */
+int mrc_qp_create(struct mrc_engine *e, void *mem, const struct mrc_qp_init *init); /* -> QPN */
+int mrc_qp_modify(struct mrc_engine *e, uint32_t qpn, const struct mrc_qp_attr *attr, uint32_t mask,
+                  mrc_ns now);
+int mrc_qp_query(const struct mrc_engine *e, uint32_t qpn, struct mrc_qp_attr *attr);
+/* Flushes what is outstanding into the CQs, then forgets the QP; gives the memory back. */
+void *mrc_qp_destroy(struct mrc_engine *e, uint32_t qpn);
+int mrc_qp_post_send(struct mrc_engine *e, uint32_t qpn, const struct mrc_send_wr *wr, int n); /* -> accepted */
+int mrc_qp_post_recv(struct mrc_engine *e, uint32_t qpn, const uint64_t *wr_id, int n);        /* -> accepted */
+int mrc_qp_stats(const struct mrc_engine *e, uint32_t qpn, struct mrc_qp_stats *out);
+
+uint64_t mrc_engine_drops(const struct mrc_engine *e, enum mrc_drop d);
+/* Is there a packet to send right now (ignoring timers)? */
+bool mrc_engine_tx_pending(const struct mrc_engine *e);
+
+#endif

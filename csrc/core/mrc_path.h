@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* PathTable: the entropy values (EVs) towards one peer, their states, and which is used next
+ * (MRC D.5, D.6, D.7, F.2). Knows nothing of QPs, windows or packets: it is told "this entry: sent,
+ * delivered, marked, lost, probed". One table per EV profile and peer, shared by the QPs to it; each
+ * QP has its own cursor so that QPs do not march in step (D.6). */
+#ifndef MRC_PATH_H
+#define MRC_PATH_H
+
+#include "mrc_base.h"
+#include "mrc_rand.h"
+
+enum mrc_ev_state { MRC_EV_GOOD = 0, MRC_EV_SKIP = 1, MRC_EV_ASSUMED_BAD = 2, MRC_EV_DENIED = 3 };
+
+enum mrc_ev_reason { /* why a state changed; reported with the event */
+    MRC_EV_R_NONE = 0,
+    MRC_EV_R_ECN,         /* SACK m=1 */
+    MRC_EV_R_TRIMMED,     /* NACK TRIMMED */
+    MRC_EV_R_ALWAYS_SKIP, /* SACK m=2 */
+    MRC_EV_R_TIMEOUT,     /* local ACK timer */
+    MRC_EV_R_LOSS,        /* loss inferred before the timer (B.10) */
+    MRC_EV_R_PROBE,       /* probes answered */
+    MRC_EV_R_ROTATION,    /* SKIP served its turn */
+    MRC_EV_R_CONTROL,     /* controller or application */
+    MRC_EV_R_SEND_ERROR,  /* the socket refused the path */
+};
+
+struct mrc_path_entry_cfg {
+    uint32_t ev;   /* wire value: flow label half, source port half (A.12); unique in the table */
+    uint8_t plane; /* 1..MRC_PLANE_MAX */
+    uint8_t port;  /* index of the I/O port that sends it; opaque here */
+    uint32_t lane; /* index of the lane inside that port; opaque here */
+    bool backup;   /* reserve: used only after promotion for a bad entry of its plane (D.7) */
+};
+
+struct mrc_path_cfg {
+    uint16_t count;             /* 1..MRC_EV_MAX */
+    uint16_t min_active;        /* never fewer active entries through ASSUMED_BAD (D.3) */
+    uint8_t probe_successes;    /* answers in a row that heal an entry (F.2); default 3 */
+    uint16_t event_ring;        /* power of two; events kept until polled; default 1024 */
+    mrc_ns probe_interval_ns;   /* first interval; default 1 ms */
+    mrc_ns probe_interval_max_ns; /* cap of the doubling; default 50 ms */
+    mrc_ns probe_timeout_ns;    /* floor of the time a probe may take; adapts upward to the RTT seen */
+    uint64_t seed;
+};
+
+/* A QP's place in the rotation. Zero-initialise, then mrc_path_cursor_init. */
+struct mrc_path_cursor {
+    struct mrc_rand rand;
+    uint32_t key[MRC_PLANE_MAX + 1];  /* permutation of this turn, per plane */
+    uint16_t pos[MRC_PLANE_MAX + 1];  /* place in that permutation */
+    uint8_t plane;                    /* index of the plane served last */
+};
+
+struct mrc_ev_event {
+    mrc_ns time;
+    uint32_t ev;
+    uint8_t plane;
+    uint8_t from; /* enum mrc_ev_state */
+    uint8_t to;
+    uint8_t reason;      /* enum mrc_ev_reason */
+    uint32_t drop_count; /* events lost since the previous delivered one (C.6) */
+    uint32_t table;      /* filled in by the engine */
+};
+
+/* Per entry, ever growing. */
+struct mrc_path_stats {
+    uint64_t packets_sent; /* data, retransmissions included */
+    uint64_t bytes_sent;
+    uint64_t packets_lost; /* declared lost on this entry */
+    uint64_t retransmits;  /* of packets_sent */
+    uint64_t ecn_marks;
+    uint64_t trims;
+    uint64_t probes_sent;
+    uint64_t probes_answered;
+    uint64_t rtt_count;
+    uint64_t rtt_sum_ns;
+    mrc_ns rtt_min_ns; /* 0: none yet */
+    mrc_ns rtt_max_ns;
+    mrc_ns bad_since_ns; /* last entry into ASSUMED_BAD, 0: never */
+    mrc_ns good_since_ns; /* last return to GOOD from ASSUMED_BAD, 0: never */
+    uint32_t ev;
+    uint8_t plane;
+    uint8_t state; /* enum mrc_ev_state */
+    bool backup;
+};
+
+struct mrc_path_table; /* private in mrc_path.c except through these calls */
+
+/* Bytes of memory for the table, 0 when cfg is out of range. */
+size_t mrc_path_size(const struct mrc_path_cfg *cfg);
+/* NULL: duplicate ev, plane out of range, count or min_active out of range, all entries backup. */
+struct mrc_path_table *mrc_path_init(void *mem, const struct mrc_path_cfg *cfg,
+                                     const struct mrc_path_entry_cfg *entries, mrc_ns now);
+void mrc_path_cursor_init(struct mrc_path_cursor *c, uint64_t seed);
+
+uint16_t mrc_path_count(const struct mrc_path_table *t);
+/* Entries that may be selected now: GOOD or SKIP, not backup, plane up both sides. */
+uint16_t mrc_path_active(const struct mrc_path_table *t);
+/* Entry with this wire value, or MRC_EV_NONE. O(1). */
+uint16_t mrc_path_find(const struct mrc_path_table *t, uint32_t ev);
+const struct mrc_path_entry_cfg *mrc_path_entry(const struct mrc_path_table *t, uint16_t i);
+enum mrc_ev_state mrc_path_state(const struct mrc_path_table *t, uint16_t i);
+
+/* Choose the entry for the next packet (D.6): planes in turn, equal share each; inside a plane a
+ * seeded permutation, re-drawn each time round. A SKIP entry met by the scan becomes GOOD but is
+ * passed over; at most one is restored per call; if nothing else qualifies it is used. `avoid`
+ * (or MRC_EV_NONE) is not used unless it is the only one left (H34). plane_mask: bit N set = plane
+ * N may be used by this packet. MRC_EV_NONE when no entry qualifies. Counts nothing. */
+uint16_t mrc_path_select(struct mrc_path_table *t, struct mrc_path_cursor *c, uint32_t plane_mask,
+                         uint16_t avoid, mrc_ns now);
+/* An entry for control packets: like select, but restores nothing; prefers the plane given (0 = any). */
+uint16_t mrc_path_select_control(struct mrc_path_table *t, struct mrc_path_cursor *c, uint8_t plane);
+
+/* What happened to an entry. All ignore MRC_EV_NONE. */
+void mrc_path_on_sent(struct mrc_path_table *t, uint16_t i, uint32_t bytes, bool rtx);
+void mrc_path_on_rtt(struct mrc_path_table *t, uint16_t i, mrc_ns rtt);
+void mrc_path_on_mark(struct mrc_path_table *t, uint16_t i, uint8_t mark, mrc_ns now); /* SACK m */
+void mrc_path_on_trim(struct mrc_path_table *t, uint16_t i, mrc_ns now);
+/* Loss or timeout: ASSUMED_BAD unless min_active forbids; a backup of the same plane is promoted.
+ * sent_ns: when the lost packet left; losses of packets sent before the entry last healed do not
+ * condemn it again. */
+void mrc_path_on_loss(struct mrc_path_table *t, uint16_t i, enum mrc_ev_reason why, mrc_ns sent_ns,
+                      mrc_ns now);
+
+/* Probing of ASSUMED_BAD entries (F.2). probe_due gives an entry whose probe is to be sent now and
+ * the id to put in it (bit 15 clear), or MRC_EV_NONE; at most 5 % of the entries (at least one) are
+ * probed at a time, and not when their plane is down. on_probe takes the answer (mark = SETH.m;
+ * rtt from its timestamp); an unknown or late id is ignored and returns MRC_EV_NONE. */
+uint16_t mrc_path_probe_due(struct mrc_path_table *t, uint16_t *id, mrc_ns now);
+uint16_t mrc_path_on_probe(struct mrc_path_table *t, uint16_t id, uint8_t mark, mrc_ns now);
+/* Smoothed RTT and deviation of an entry, in ns; 0 when never sampled. */
+mrc_ns mrc_path_srtt(const struct mrc_path_table *t, uint16_t i);
+mrc_ns mrc_path_rttvar(const struct mrc_path_table *t, uint16_t i);
+
+/* Control: GOOD or DENIED only (C.5), else MRC_ERR_INVAL. */
+int mrc_path_set_state(struct mrc_path_table *t, uint16_t i, enum mrc_ev_state s, mrc_ns now);
+/* Plane masks (bit N = plane N up), local and remote; entries keep their states (D.7, H39). */
+void mrc_path_set_planes(struct mrc_path_table *t, uint32_t local_up, uint32_t remote_up);
+
+/* Earliest time at which tick or probe_due has something to do, MRC_NEVER when nothing. */
+mrc_ns mrc_path_deadline(const struct mrc_path_table *t);
+void mrc_path_tick(struct mrc_path_table *t, mrc_ns now); /* expires unanswered probes */
+
+/* 1 and *out when there was an event, else 0. */
+int mrc_path_event_poll(struct mrc_path_table *t, struct mrc_ev_event *out);
+void mrc_path_stats(const struct mrc_path_table *t, uint16_t i, struct mrc_path_stats *out);
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Records that cross the core's border: packets in and out, work requests, completions, attributes. */
+#ifndef MRC_TYPES_H
+#define MRC_TYPES_H
+
+#include "mrc_base.h"
+#include "mrc_wire.h"
+
+/* One packet that arrived, from BTH to the end of the iCRC, with what the headers above said. */
+struct mrc_rx_pkt {
+    const uint8_t *bytes; /* BTH first; valid during mrc_engine_rx only */
+    uint32_t len;         /* bytes present; for a trimmed packet less than udp_len - 8 */
+    uint16_t udp_len;     /* the UDP length field */
+    uint16_t sport;
+    uint16_t dport;
+    uint8_t tclass;       /* inner DSCP and ECN */
+    bool outer_ce;        /* the outer header was CE-marked (A.13.1) */
+    uint32_t flow_label;
+    uint8_t src[16];      /* inner addresses */
+    uint8_t dst[16];
+    uint8_t port;         /* I/O port it came by */
+};
+
+/* One packet to send: hdr[0..hdr_len) | payload | tail[0..tail_len). The payload stays in the
+ * memory region; it is valid until the next call of mrc_engine_tx or until the region goes. */
+struct mrc_tx_pkt {
+    const uint8_t *payload;
+    uint32_t payload_len;
+    uint32_t ev;
+    uint32_t lane;
+    uint8_t port;
+    uint8_t tclass;   /* DSCP << 2 | ECN */
+    uint8_t hdr_len;  /* BTH and extension headers */
+    uint8_t tail_len; /* pad and iCRC: 4..7 */
+    uint8_t hdr[MRC_HDR_MAX];
+    uint8_t tail[8];
+};
+static inline uint16_t mrc_tx_udp_len(const struct mrc_tx_pkt *p)
+{
+    return (uint16_t)(8u + p->hdr_len + p->payload_len + p->tail_len);
+}
+
+enum mrc_access { MRC_ACCESS_LOCAL_WRITE = 1, MRC_ACCESS_REMOTE_WRITE = 2 };
+
+enum mrc_wr_opcode { MRC_WR_RDMA_WRITE = 0, MRC_WR_RDMA_WRITE_WITH_IMM = 1 };
+enum { MRC_SEND_SIGNALED = 1, MRC_SEND_SOLICITED = 2 };
+
+struct mrc_send_wr {
+    uint64_t wr_id;
+    uint64_t laddr; /* address inside the region of lkey */
+    uint64_t raddr;
+    uint32_t length; /* bytes, 0..2^31 */
+    uint32_t lkey;
+    uint32_t rkey;
+    uint32_t imm; /* host order; sent big-endian */
+    uint8_t opcode; /* enum mrc_wr_opcode */
+    uint8_t flags;
+    uint8_t pad_[6];
+};
+
+enum mrc_wc_status {
+    MRC_WC_SUCCESS = 0,
+    MRC_WC_LOC_PROT_ERR = 1,
+    MRC_WC_WR_FLUSH_ERR = 2,
+    MRC_WC_RETRY_EXC_ERR = 3,
+    MRC_WC_REM_INV_REQ_ERR = 4,
+    MRC_WC_REM_ACCESS_ERR = 5,
+    MRC_WC_REM_OP_ERR = 6,
+    MRC_WC_LOC_QP_OP_ERR = 7,
+};
+enum mrc_wc_opcode { MRC_WC_RDMA_WRITE = 0, MRC_WC_RECV_RDMA_WITH_IMM = 1 };
+enum { MRC_WC_WITH_IMM = 1, MRC_WC_SOLICITED = 2 };
+
+struct mrc_wc { /* 32 bytes */
+    uint64_t wr_id;
+    uint32_t qpn;
+    uint32_t byte_len;
+    uint32_t imm;
+    uint8_t status; /* enum mrc_wc_status */
+    uint8_t opcode; /* enum mrc_wc_opcode */
+    uint8_t flags;
+    uint8_t pad_;
+    uint64_t pad2_;
+};
+
+enum mrc_qp_state { MRC_QPS_RESET = 0, MRC_QPS_INIT = 1, MRC_QPS_RTR = 2, MRC_QPS_RTS = 3, MRC_QPS_ERR = 4 };
+
+/* Sizes fixed when the QP is made. */
+struct mrc_qp_init {
+    uint32_t pd;
+    uint32_t send_cq;
+    uint32_t recv_cq;
+    uint32_t sq_depth;      /* power of two is not needed; rounded up */
+    uint32_t rq_depth;
+    uint16_t mpr_max;       /* units of 128 PSNs; largest value mpr and mpr_dest may take */
+    uint16_t max_wimm_dest; /* WIMM stash size */
+    uint16_t ev_max;        /* largest path table it may use */
+};
+
+enum { /* mask bits of mrc_qp_modify */
+    MRC_QP_STATE = 1 << 0,
+    MRC_QP_ACCESS = 1 << 1,
+    MRC_QP_AV = 1 << 2,       /* src, dst, dport, dest_qpn, path_mtu */
+    MRC_QP_RQ_PSN = 1 << 3,
+    MRC_QP_SQ_PSN = 1 << 4,
+    MRC_QP_PATH = 1 << 5,     /* path table id */
+    MRC_QP_CC = 1 << 6,       /* controller id */
+    MRC_QP_MPR = 1 << 7,
+    MRC_QP_MPR_DEST = 1 << 8,
+    MRC_QP_WIMM = 1 << 9,
+    MRC_QP_WIMM_DEST = 1 << 10,
+    MRC_QP_TIMEOUT = 1 << 11,
+    MRC_QP_RETRY = 1 << 12,
+    MRC_QP_SACK = 1 << 13,    /* sack_threshold */
+    MRC_QP_TRAIN = 1 << 14,
+    MRC_QP_CAP = 1 << 15,
+};
+enum { MRC_QP_CAP_NO_TRIM_NACK = 1, MRC_QP_CAP_DYNAMIC_MPR = 2, MRC_QP_CAP_NO_SERVICE_TIME = 4 };
+
+struct mrc_qp_attr {
+    uint8_t state;  /* enum mrc_qp_state */
+    uint8_t access; /* enum mrc_access */
+    uint8_t timeout; /* 0..24: 1.024 us x 2^n (B.9) */
+    uint8_t linear_cnt; /* 0..7 */
+    uint8_t exp_cnt;    /* 0..25, 25 = forever */
+    uint8_t train_max;  /* 0 = auto, else 1..MRC_TRAIN_MAX */
+    uint16_t path_mtu;  /* 256, 512, 1024, 2048, 4096 */
+    uint16_t mpr;       /* as requestor, units of 128: min(own, peer's) */
+    uint16_t mpr_dest;  /* as responder */
+    uint16_t max_wimm;
+    uint16_t max_wimm_dest;
+    uint16_t dport; /* peer's UDP port */
+    uint16_t pad_;
+    uint32_t dest_qpn;
+    uint32_t sq_psn;
+    uint32_t rq_psn;
+    uint32_t path;
+    uint32_t cc;
+    uint32_t sack_threshold; /* bytes; 0 = 16384 (H7) */
+    uint32_t cap;
+    uint8_t src[16]; /* own inner address */
+    uint8_t dst[16]; /* peer's inner address; packets from elsewhere are dropped */
+};
+
+/* Per QP, ever growing unless said otherwise. */
+struct mrc_qp_stats {
+    uint64_t packets_sent; /* data, retransmissions included */
+    uint64_t bytes_sent;   /* payload, retransmissions included */
+    uint64_t packets_retransmitted;
+    uint64_t bytes_acked;  /* payload of completed work requests */
+    uint64_t spurious_retransmits;
+    uint64_t sacks_received;
+    uint64_t nacks_received;
+    uint64_t acks_received;
+    uint64_t timeouts;
+    uint64_t losses_inferred;
+    uint64_t probes_sent;
+    uint64_t ecn_marks;
+    uint64_t packets_received; /* new data packets placed */
+    uint64_t bytes_received;   /* payload of those */
+    uint64_t duplicates_received;
+    uint64_t ooo_received;     /* arrived above a gap */
+    uint64_t ce_received;
+    uint64_t trims_received;
+    uint64_t sacks_sent;
+    uint64_t nacks_sent;
+    uint64_t acks_sent;
+    uint64_t cwnd_bytes;       /* now */
+    int64_t inflight_bytes;    /* now */
+    uint32_t outstanding;      /* packets sent, not known received; now */
+    uint32_t sq_used;          /* now */
+    uint8_t state;             /* now */
+    uint8_t error;             /* enum mrc_wc_status that ended it */
+    uint8_t pad_[6];
+};
+
+#endif

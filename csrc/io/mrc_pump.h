@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The pump: an engine, its ports and one descriptor. Everything Python calls is here; mrc.cdef
+ * repeats these declarations. All returns: >= 0 ok, enum mrc_err (-1..-99) for misuse,
+ * -(1000 + errno) when the system refused; mrc_pump_error has the sentence to show. */
+#ifndef MRC_PUMP_H
+#define MRC_PUMP_H
+
+#include "../core/mrc_engine.h"
+#include "mrc_io.h"
+
+enum { /* mrc_pump_turn result bits */
+    MRC_TURN_MORE = 1,    /* budget used up: call again soon */
+    MRC_TURN_CQ = 2,      /* completions are waiting */
+    MRC_TURN_EVENT = 4,   /* EV events are waiting */
+    MRC_TURN_BLOCKED = 8, /* a socket is full; the descriptor will say when */
+};
+
+struct mrc_pump;
+
+struct mrc_pump *mrc_pump_create(const struct mrc_engine_cfg *cfg); /* NULL: no memory or cfg bad */
+void mrc_pump_destroy(struct mrc_pump *p);
+int mrc_pump_fd(const struct mrc_pump *p); /* readable when a turn is due */
+const char *mrc_pump_error(const struct mrc_pump *p); /* last refusal, in words; "" when none */
+/* One turn: packets in, time, packets out, timer armed. budget = packets each way (0 = 1024).
+ * BUSY when another thread is inside. */
+int mrc_pump_turn(struct mrc_pump *p, uint32_t budget);
+/* Block until the descriptor is readable or timeout_ms passed (-1 = for ever); then one turn. */
+int mrc_pump_wait(struct mrc_pump *p, int timeout_ms);
+uint64_t mrc_pump_now(struct mrc_pump *p); /* the pump's clock (CLOCK_MONOTONIC), ns */
+
+int mrc_pump_port_add(struct mrc_pump *p, const struct mrc_port_cfg *cfg); /* -> port index */
+int mrc_pump_port_stats(struct mrc_pump *p, uint32_t port, struct mrc_port_stats *out);
+
+/* Lanes and the path table towards one peer. src = :: lets the kernel choose; src_out gets the one in use. */
+int mrc_pump_path_create(struct mrc_pump *p, uint32_t port, const struct mrc_peer_addr *peer,
+                         const struct mrc_path_cfg *cfg, const struct mrc_lane_cfg *lanes,
+                         uint8_t src_out[16]); /* -> path id */
+int mrc_pump_path_destroy(struct mrc_pump *p, uint32_t path); /* BUSY while QPs use it */
+int mrc_pump_path_stats(struct mrc_pump *p, uint32_t path, struct mrc_path_stats *out, int max); /* -> count */
+int mrc_pump_path_set_state(struct mrc_pump *p, uint32_t path, uint32_t ev, int state); /* GOOD, DENIED */
+int mrc_pump_path_set_planes(struct mrc_pump *p, uint32_t path, uint32_t local_up, uint32_t remote_up);
+int mrc_pump_events(struct mrc_pump *p, struct mrc_ev_event *out, int max); /* -> count */
+
+int mrc_pump_cc_create(struct mrc_pump *p, const struct mrc_cc_cfg *cfg); /* -> cc id */
+int mrc_pump_cc_destroy(struct mrc_pump *p, uint32_t cc);
+
+int mrc_pump_mr_register(struct mrc_pump *p, uint32_t pd, void *addr, uint64_t len, uint8_t access,
+                         uint32_t key, uint32_t *rkey);
+int mrc_pump_mr_deregister(struct mrc_pump *p, uint32_t rkey);
+
+int mrc_pump_cq_create(struct mrc_pump *p, uint32_t depth); /* -> cq id */
+int mrc_pump_cq_destroy(struct mrc_pump *p, uint32_t cq);
+int mrc_pump_cq_poll(struct mrc_pump *p, uint32_t cq, struct mrc_wc *out, int max);
+int mrc_pump_cq_overrun(struct mrc_pump *p, uint32_t cq);
+
+int mrc_pump_qp_create(struct mrc_pump *p, const struct mrc_qp_init *init); /* -> QPN */
+int mrc_pump_qp_modify(struct mrc_pump *p, uint32_t qpn, const struct mrc_qp_attr *attr, uint32_t mask);
+int mrc_pump_qp_query(struct mrc_pump *p, uint32_t qpn, struct mrc_qp_attr *attr);
+int mrc_pump_qp_destroy(struct mrc_pump *p, uint32_t qpn);
+int mrc_pump_post_send(struct mrc_pump *p, uint32_t qpn, const struct mrc_send_wr *wr, int n);
+int mrc_pump_post_recv(struct mrc_pump *p, uint32_t qpn, const uint64_t *wr_id, int n);
+int mrc_pump_qp_stats(struct mrc_pump *p, uint32_t qpn, struct mrc_qp_stats *out);
+uint64_t mrc_pump_drops(struct mrc_pump *p, int reason); /* enum mrc_drop */
+
+/* A wire in memory between two pumps of one process; faults are drawn from its seed. */
+struct mrc_mem_wire *mrc_mem_wire_create(uint32_t ring, uint64_t seed);
+void mrc_mem_wire_destroy(struct mrc_mem_wire *w);
+/* Per million: loss and duplication of packets; ev >= 0 restricts both to that EV (cut = loss of all). */
+int mrc_mem_wire_faults(struct mrc_mem_wire *w, int64_t ev, uint32_t loss_ppm, uint32_t dup_ppm);
+
+/* For the wire tests: one packet's bytes through the C codec. */
+int mrc_pump_fork_guard(struct mrc_pump *p); /* 0 in the owner process, MRC_ERR_STATE in a child */
+
+#endif
