@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "mrc_rxtrack.h"
+
+/* H8: within this distance beyond the window a sender may be honest (its window shrank). */
+enum { MRC_RX_NACK_REACH = 1 << 22 };
+
+size_t mrc_rxtrack_bytes(uint32_t window_max)
+{
+    return 3 * mrc_bits_bytes(mrc_bits_capacity(window_max));
+}
+
+void mrc_rxtrack_init(struct mrc_rxtrack *t, void *mem, uint32_t window_max)
+{
+    const uint32_t cap = mrc_bits_capacity(window_max);
+    uint8_t *m = mem;
+    memset(t, 0, sizeof *t);
+    t->capacity = cap;
+    mrc_bits_init(&t->got, m, cap);
+    mrc_bits_init(&t->ar, m + mrc_bits_bytes(cap), cap);
+    mrc_bits_init(&t->last, m + 2 * mrc_bits_bytes(cap), cap);
+}
+
+void mrc_rxtrack_start(struct mrc_rxtrack *t, struct mrc_psn rq_psn, uint32_t window)
+{
+    MRC_ASSERT(window >= 1 && window <= t->capacity);
+    mrc_bits_init(&t->got, t->got.word, t->capacity);
+    mrc_bits_init(&t->ar, t->ar.word, t->capacity);
+    mrc_bits_init(&t->last, t->last.word, t->capacity);
+    t->cack = mrc_psn_add(rq_psn, -1);
+    t->max_rcv = t->cack;
+    t->unsacked = rq_psn;
+    t->window = window;
+    t->ooo_count = 0;
+    t->rcvd_bytes = 0;
+}
+
+enum mrc_rx_verdict mrc_rxtrack_classify(const struct mrc_rxtrack *t, struct mrc_psn psn)
+{
+    const int32_t e = mrc_psn_diff(psn, t->cack);
+    if (e <= 0)
+        return -e <= MRC_RX_NACK_REACH ? MRC_RX_DUPLICATE : MRC_RX_STALE;
+    if (e > (int32_t)t->window)
+        return e - (int32_t)t->window < MRC_RX_NACK_REACH ? MRC_RX_OOR_WINDOW : MRC_RX_STALE;
+    return mrc_bits_test(&t->got, psn.v) ? MRC_RX_DUPLICATE : MRC_RX_NEW;
+}
+
+struct mrc_rx_advance mrc_rxtrack_accept(struct mrc_rxtrack *t, struct mrc_psn psn,
+                                         uint32_t nominal_bytes, bool ar, bool last)
+{
+    struct mrc_rx_advance adv = {0, 0, false};
+    MRC_ASSERT(mrc_rxtrack_classify(t, psn) == MRC_RX_NEW);
+    mrc_bits_set(&t->got, psn.v);
+    if (ar)
+        mrc_bits_set(&t->ar, psn.v);
+    if (last)
+        mrc_bits_set(&t->last, psn.v);
+    t->rcvd_bytes += nominal_bytes;
+    if (mrc_psn_after(psn, t->max_rcv))
+        t->max_rcv = psn;
+    if (mrc_psn_after(t->unsacked, psn))
+        t->unsacked = psn;
+    const struct mrc_psn first = mrc_psn_add(t->cack, 1);
+    if (!mrc_psn_eq(psn, first)) {
+        t->ooo_count++;
+        return adv;
+    }
+    const uint32_t run = mrc_bits_run(&t->got, first.v, t->window);
+    mrc_bits_take(&t->got, first.v, run);
+    adv.psns = run;
+    adv.ar_passed = mrc_bits_take(&t->ar, first.v, run) > 0;
+    adv.messages = mrc_bits_take(&t->last, first.v, run);
+    t->cack = mrc_psn_add(t->cack, (int32_t)run);
+    t->ooo_count -= run - 1;
+    if (!mrc_psn_after(t->unsacked, t->cack))
+        t->unsacked = mrc_psn_add(t->cack, 1);
+    return adv;
+}
+
+/* MRC B.4, H36: from cack+1 while everything fits in 64 bits; else from the lowest PSN that no SACK
+ * has reported, but not so high that the newest arrival falls out. The SACKs of a window wider than
+ * 64 PSNs so walk over all of it. */
+struct mrc_sack_map mrc_rxtrack_sack(struct mrc_rxtrack *t)
+{
+    struct mrc_sack_map map = {1, 0, false};
+    const int32_t span = mrc_psn_diff(t->max_rcv, t->cack);
+    if (span <= 0) {
+        t->unsacked = mrc_psn_add(t->cack, 1);
+        return map;
+    }
+    int32_t base = 1;
+    if (span > 64) {
+        const uint32_t left = (uint32_t)mrc_psn_diff(mrc_psn_add(t->max_rcv, 1), t->unsacked);
+        const uint32_t skip = mrc_bits_next(&t->got, t->unsacked.v, left);
+        base = mrc_psn_diff(mrc_psn_add(t->unsacked, (int32_t)skip), t->cack);
+        if (base > span - 63)
+            base = span - 63;
+    }
+    map.offset = (int16_t)base;
+    map.bitmap = mrc_bits_export64(&t->got, mrc_psn_add(t->cack, base).v);
+    /* Bits above max_rcv: the ring may be smaller than base + 63 and show low PSNs again. */
+    if (base + 63 > span)
+        map.bitmap &= ((uint64_t)2 << (span - base)) - 1;
+    const int32_t covered = base + 64;
+    if (covered > span) {
+        t->unsacked = mrc_psn_add(t->max_rcv, 1);
+        return map;
+    }
+    const struct mrc_psn next = mrc_psn_add(t->cack, covered);
+    if (mrc_psn_after(next, t->unsacked))
+        t->unsacked = next;
+    const uint32_t left = (uint32_t)mrc_psn_diff(mrc_psn_add(t->max_rcv, 1), t->unsacked);
+    map.more = mrc_bits_next(&t->got, t->unsacked.v, left) < left;
+    return map;
+}
+
+uint32_t mrc_rxtrack_rcvd_units(const struct mrc_rxtrack *t)
+{
+    return (uint32_t)((t->rcvd_bytes + 255) / 256) & 0xFFFFFF;
+}

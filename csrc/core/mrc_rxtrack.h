@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which PSNs have arrived (MRC B.3) and what a SACK says of them (B.4). Knows no packet and no
+ * memory. A packet is accepted once; every verdict is about one PSN. */
+#ifndef MRC_RXTRACK_H
+#define MRC_RXTRACK_H
+
+#include "mrc_bits.h"
+#include "mrc_psn.h"
+
+enum mrc_rx_verdict {
+    MRC_RX_NEW,
+    MRC_RX_DUPLICATE,  /* arrived before */
+    MRC_RX_OOR_WINDOW, /* just beyond the window: NACK (H8) */
+    MRC_RX_STALE,      /* so far away that it is no packet of this flow */
+};
+
+struct mrc_rxtrack {
+    struct mrc_bits got;  /* arrived, above cack */
+    struct mrc_bits ar;   /* of those: had BTH.A */
+    struct mrc_bits last; /* of those: last packet of its message */
+    struct mrc_psn cack;     /* it and everything before has arrived */
+    struct mrc_psn max_rcv;  /* highest that has arrived */
+    struct mrc_psn unsacked; /* nothing that arrived in (cack, unsacked) is unreported */
+    uint32_t window;         /* PSNs above cack that are accepted: MPR x 128 */
+    uint32_t capacity;       /* of the bit rings */
+    uint32_t ooo_count;      /* arrived above cack */
+    uint64_t rcvd_bytes;     /* nominal sizes of all new packets */
+};
+
+struct mrc_rx_advance {
+    uint32_t psns;     /* by how much cack moved */
+    uint32_t messages; /* last packets it passed */
+    bool ar_passed;    /* it passed a packet with BTH.A: a transport ACK is due (B.6) */
+};
+
+struct mrc_sack_map {
+    int16_t offset;  /* PSN of bit 0 = cack + offset */
+    uint64_t bitmap;
+    bool more;       /* arrived PSNs remain that no SACK has reported */
+};
+
+/* Memory for a tracker that can be given windows of up to window_max PSNs. */
+size_t mrc_rxtrack_bytes(uint32_t window_max);
+void mrc_rxtrack_init(struct mrc_rxtrack *t, void *mem, uint32_t window_max);
+/* Start: the first PSN expected is rq_psn. window <= window_max. */
+void mrc_rxtrack_start(struct mrc_rxtrack *t, struct mrc_psn rq_psn, uint32_t window);
+
+enum mrc_rx_verdict mrc_rxtrack_classify(const struct mrc_rxtrack *t, struct mrc_psn psn);
+/* psn must be MRC_RX_NEW. nominal_bytes: E.1. */
+struct mrc_rx_advance mrc_rxtrack_accept(struct mrc_rxtrack *t, struct mrc_psn psn,
+                                         uint32_t nominal_bytes, bool ar, bool last);
+/* Content of the SACK that leaves now; what it covers counts as reported from here on. */
+struct mrc_sack_map mrc_rxtrack_sack(struct mrc_rxtrack *t);
+/* CC_STATE.rcvd_bytes: rounded up, 256-byte units, 24 bits. */
+uint32_t mrc_rxtrack_rcvd_units(const struct mrc_rxtrack *t);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "mrc_txtrack.h"
+
+static size_t tx_align(size_t n) { return (n + 15) & ~(size_t)15; }
+
+size_t mrc_txtrack_bytes(uint32_t window_max, uint16_t ev_max)
+{
+    const uint32_t cap = mrc_bits_capacity(window_max);
+    return tx_align(cap * sizeof(struct mrc_slot)) + tx_align(mrc_bits_bytes(cap)) +
+           tx_align(ev_max * sizeof(struct mrc_ev_sent));
+}
+
+void mrc_txtrack_init(struct mrc_txtrack *t, void *mem, uint32_t window_max, uint16_t ev_max)
+{
+    const uint32_t cap = mrc_bits_capacity(window_max);
+    uint8_t *m = mem;
+    MRC_ASSERT(cap < MRC_SLOT_NIL);
+    memset(t, 0, sizeof *t);
+    t->slot = (struct mrc_slot *)(void *)m;
+    m += tx_align(cap * sizeof(struct mrc_slot));
+    t->mask = cap - 1;
+    mrc_bits_init(&t->lost, m, cap);
+    m += tx_align(mrc_bits_bytes(cap));
+    t->ev = (struct mrc_ev_sent *)(void *)m;
+    t->ev_max = ev_max;
+    mrc_txtrack_start(t, mrc_psn(0));
+}
+
+void mrc_txtrack_start(struct mrc_txtrack *t, struct mrc_psn sq_psn)
+{
+    memset(t->slot, 0, (t->mask + 1) * sizeof *t->slot);
+    mrc_bits_init(&t->lost, t->lost.word, t->mask + 1);
+    for (uint32_t i = 0; i < t->ev_max; i++) {
+        const struct mrc_ev_sent none = {{0, 0},
+                                         {false, false},
+                                         false,
+                                         {MRC_SLOT_NIL, MRC_SLOT_NIL},
+                                         {MRC_SLOT_NIL, MRC_SLOT_NIL}};
+        t->ev[i] = none;
+    }
+    t->lost_count = 0;
+    t->inflight_count = 0;
+    t->order = 0;
+    t->head = MRC_SLOT_NIL;
+    t->tail = MRC_SLOT_NIL;
+    t->unack = mrc_psn_add(sq_psn, -1);
+    t->max_sent = t->unack;
+    t->newest_acked_ns = 0;
+}
+
+struct mrc_slot *mrc_txtrack_find(struct mrc_txtrack *t, struct mrc_psn psn)
+{
+    struct mrc_slot *s = mrc_txtrack_slot(t, psn);
+    return s->state != MRC_SLOT_FREE && s->psn == psn.v ? s : NULL;
+}
+
+static void tx_link(struct mrc_txtrack *t, struct mrc_slot *s)
+{
+    const uint16_t i = (uint16_t)(s->psn & t->mask);
+    struct mrc_ev_sent *e = &t->ev[s->ev];
+    s->prev = t->tail;
+    s->next = MRC_SLOT_NIL;
+    if (t->tail != MRC_SLOT_NIL)
+        t->slot[t->tail].next = i;
+    else
+        t->head = i;
+    t->tail = i;
+    s->ev_prev = e->tail[s->cls];
+    s->ev_next = MRC_SLOT_NIL;
+    if (e->tail[s->cls] != MRC_SLOT_NIL)
+        t->slot[e->tail[s->cls]].ev_next = i;
+    else
+        e->head[s->cls] = i;
+    e->tail[s->cls] = i;
+    t->inflight_count++;
+}
+
+static void tx_unlink(struct mrc_txtrack *t, struct mrc_slot *s)
+{
+    struct mrc_ev_sent *e = &t->ev[s->ev];
+    if (s->prev != MRC_SLOT_NIL)
+        t->slot[s->prev].next = s->next;
+    else
+        t->head = s->next;
+    if (s->next != MRC_SLOT_NIL)
+        t->slot[s->next].prev = s->prev;
+    else
+        t->tail = s->prev;
+    if (s->ev_prev != MRC_SLOT_NIL)
+        t->slot[s->ev_prev].ev_next = s->ev_next;
+    else
+        e->head[s->cls] = s->ev_next;
+    if (s->ev_next != MRC_SLOT_NIL)
+        t->slot[s->ev_next].ev_prev = s->ev_prev;
+    else
+        e->tail[s->cls] = s->ev_prev;
+    MRC_ASSERT(t->inflight_count > 0);
+    t->inflight_count--;
+}
+
+static void tx_unlose(struct mrc_txtrack *t, struct mrc_slot *s)
+{
+    mrc_bits_clear(&t->lost, s->psn);
+    MRC_ASSERT(t->lost_count > 0);
+    t->lost_count--;
+}
+
+struct mrc_slot *mrc_txtrack_sent(struct mrc_txtrack *t, struct mrc_psn psn, uint32_t wqe,
+                                  uint16_t ev, uint8_t cls, uint16_t nominal, mrc_ns now)
+{
+    struct mrc_slot *s = mrc_txtrack_slot(t, psn);
+    MRC_ASSERT(ev < t->ev_max && cls < 2);
+    if (s->state == MRC_SLOT_LOST && s->psn == psn.v) {
+        tx_unlose(t, s);
+        if (s->rtx < UINT8_MAX)
+            s->rtx++;
+    } else {
+        MRC_ASSERT(s->state == MRC_SLOT_FREE);
+        MRC_ASSERT(mrc_psn_diff(psn, t->max_sent) == 1);
+        s->psn = psn.v;
+        s->wqe = wqe;
+        s->nominal = nominal;
+        s->rtx = 0;
+        t->max_sent = psn;
+    }
+    s->state = MRC_SLOT_INFLIGHT;
+    s->sent_ns = now;
+    s->order = ++t->order;
+    s->ev = ev;
+    s->cls = cls;
+    s->absent = false;
+    tx_link(t, s);
+    return s;
+}
+
+bool mrc_txtrack_ack(struct mrc_txtrack *t, struct mrc_psn psn)
+{
+    struct mrc_slot *s = mrc_txtrack_find(t, psn);
+    if (s == NULL || s->state == MRC_SLOT_ACKED)
+        return false;
+    if (s->state == MRC_SLOT_INFLIGHT) {
+        struct mrc_ev_sent *e = &t->ev[s->ev];
+        tx_unlink(t, s);
+        if (!e->acked_any[s->cls] || (int32_t)(s->order - e->acked_order[s->cls]) > 0) {
+            e->acked_order[s->cls] = s->order;
+            e->acked_any[s->cls] = true;
+        }
+        if (s->sent_ns > t->newest_acked_ns)
+            t->newest_acked_ns = s->sent_ns;
+    } else {
+        tx_unlose(t, s);
+    }
+    s->state = MRC_SLOT_ACKED;
+    return true;
+}
+
+void mrc_txtrack_advance(struct mrc_txtrack *t, struct mrc_psn cack)
+{
+    MRC_ASSERT(mrc_psn_diff(cack, t->max_sent) <= 0);
+    while (mrc_psn_after(cack, t->unack)) {
+        t->unack = mrc_psn_add(t->unack, 1);
+        struct mrc_slot *s = mrc_txtrack_slot(t, t->unack);
+        MRC_ASSERT(s->state == MRC_SLOT_ACKED && s->psn == t->unack.v);
+        s->state = MRC_SLOT_FREE;
+    }
+}
+
+void mrc_txtrack_lose(struct mrc_txtrack *t, struct mrc_slot *s)
+{
+    MRC_ASSERT(s->state == MRC_SLOT_INFLIGHT);
+    tx_unlink(t, s);
+    s->state = MRC_SLOT_LOST;
+    mrc_bits_set(&t->lost, s->psn);
+    t->lost_count++;
+}
+
+bool mrc_txtrack_next_lost(const struct mrc_txtrack *t, struct mrc_psn *psn)
+{
+    if (t->lost_count == 0)
+        return false;
+    const struct mrc_psn from = mrc_psn_add(t->unack, 1);
+    const uint32_t span = (uint32_t)mrc_psn_diff(t->max_sent, t->unack);
+    const uint32_t skip = mrc_bits_next(&t->lost, from.v, span);
+    MRC_ASSERT(skip < span);
+    *psn = mrc_psn_add(from, (int32_t)skip);
+    return true;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which PSNs are out, in what order they left and on which EV, and which must leave again
+ * (MRC B.2, B.5, B.10). Knows no packet, no window, no path state.
+ *
+ * A slot per PSN. Slots in flight stand in two lists: all of them in send order, and those of one EV
+ * (and class) in send order. Packets of one EV and class stay in order, so an acknowledgement of a
+ * later one says that the earlier ones have either arrived or are lost. */
+#ifndef MRC_TXTRACK_H
+#define MRC_TXTRACK_H
+
+#include "mrc_bits.h"
+#include "mrc_psn.h"
+
+enum mrc_slot_state {
+    MRC_SLOT_FREE = 0,
+    MRC_SLOT_INFLIGHT,
+    MRC_SLOT_LOST,  /* to be sent again */
+    MRC_SLOT_ACKED, /* known received; freed when cack passes it */
+};
+
+enum { MRC_SLOT_NIL = 0xFFFF };
+
+struct mrc_slot {
+    mrc_ns sent_ns;   /* last transmission */
+    uint32_t psn;     /* which PSN the slot holds or held last */
+    uint32_t order;   /* running number of the transmission, wraps */
+    uint32_t wqe;     /* work request it belongs to, free-running index */
+    uint16_t ev;      /* entry of the path table; of the last transmission */
+    uint16_t nominal; /* bytes, E.1 */
+    uint16_t prev;    /* send order */
+    uint16_t next;
+    uint16_t ev_prev; /* send order on this EV and class */
+    uint16_t ev_next;
+    uint8_t state;    /* enum mrc_slot_state */
+    uint8_t rtx;      /* times sent again, saturates */
+    uint8_t cls;      /* 0 first transmission class, 1 retransmission class */
+    bool absent;      /* a SACK made after this transmission covered the PSN and did not show it */
+};
+
+struct mrc_ev_sent {
+    uint32_t acked_order[2]; /* newest transmission known received, per class */
+    bool acked_any[2];
+    bool touched; /* scratch of one SACK */
+    uint16_t head[2];
+    uint16_t tail[2];
+};
+
+struct mrc_txtrack {
+    struct mrc_slot *slot;
+    struct mrc_ev_sent *ev;
+    struct mrc_bits lost; /* PSNs in state LOST */
+    uint32_t mask;
+    uint32_t lost_count;
+    uint32_t inflight_count;
+    uint32_t order;
+    uint16_t ev_max;
+    uint16_t head; /* oldest transmission in flight */
+    uint16_t tail;
+    struct mrc_psn unack;    /* it and all before are known received */
+    struct mrc_psn max_sent; /* highest PSN ever sent */
+    mrc_ns newest_acked_ns;  /* send time of the latest transmission known received */
+};
+
+size_t mrc_txtrack_bytes(uint32_t window_max, uint16_t ev_max);
+void mrc_txtrack_init(struct mrc_txtrack *t, void *mem, uint32_t window_max, uint16_t ev_max);
+void mrc_txtrack_start(struct mrc_txtrack *t, struct mrc_psn sq_psn);
+
+static inline struct mrc_slot *mrc_txtrack_slot(struct mrc_txtrack *t, struct mrc_psn psn)
+{
+    return &t->slot[psn.v & t->mask];
+}
+/* The slot when it is about this PSN (it may be acknowledged already), else NULL. */
+struct mrc_slot *mrc_txtrack_find(struct mrc_txtrack *t, struct mrc_psn psn);
+
+/* A packet leaves: the next new PSN, or one in state LOST. ev < ev_max. */
+struct mrc_slot *mrc_txtrack_sent(struct mrc_txtrack *t, struct mrc_psn psn, uint32_t wqe,
+                                  uint16_t ev, uint8_t cls, uint16_t nominal, mrc_ns now);
+/* The PSN is known received. True when that is news. Leaves freeing to mrc_txtrack_advance. */
+bool mrc_txtrack_ack(struct mrc_txtrack *t, struct mrc_psn psn);
+/* Free all slots up to cack; all must have been acknowledged. */
+void mrc_txtrack_advance(struct mrc_txtrack *t, struct mrc_psn cack);
+/* An INFLIGHT slot is lost: it is to be sent again. */
+void mrc_txtrack_lose(struct mrc_txtrack *t, struct mrc_slot *s);
+/* Lowest PSN to send again; false when none. */
+bool mrc_txtrack_next_lost(const struct mrc_txtrack *t, struct mrc_psn *psn);
+/* Packets sent and not known received. */
+static inline uint32_t mrc_txtrack_outstanding(const struct mrc_txtrack *t)
+{
+    return t->inflight_count + t->lost_count;
+}
+
+#endif
