@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The verbs of the project. `make help` lists them. Everything made here lies in .venv/ and build/.
+
+.DEFAULT_GOAL := all
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+Q := $(if $(V),,@)
+
+PYTHON ?= python3
+CC := $(if $(filter default undefined,$(origin CC)),gcc,$(CC))
+CLANG ?= clang
+CLANG_FORMAT ?= clang-format
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+CORE := $(filter-out %_all.c,$(wildcard csrc/core/*.c))
+IO := $(filter-out %_all.c,$(wildcard csrc/io/*.c))
+UNITS := $(wildcard csrc/core/mrc_core_all.c csrc/io/mrc_io_all.c)
+SIM := $(wildcard csrc/sim/*.c csrc/tests/world*.c)
+CTESTS := $(wildcard csrc/tests/test_*.c)
+HEADERS := $(wildcard csrc/core/*.h csrc/io/*.h csrc/sim/*.h csrc/tests/*.h)
+EXT_INPUT := $(wildcard csrc/core/*.[ch] csrc/io/*.[ch] csrc/ffi/*) pyproject.toml
+
+# ---- build in place -------------------------------------------------------------------------
+
+.PHONY: all
+all: $(VENV)/.ext ## build: .venv with the package in place, .venv/bin/mrc-send and mrc-recv ready
+
+# Quiet unless V=1. Each prerequisite is tried once, and named as the package that has it.
+# $(call need,COMMAND,WHAT,PACKAGE)
+need = { $(1); } >/dev/null 2>&1 || \
+    { echo "make: $(2); Debian and Ubuntu: apt install $(3)" >&2; exit 1; }
+HEADER_THERE := import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")
+
+$(VENV)/.python:
+	@$(call need,command -v $(PYTHON),no $(PYTHON),python3)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is \
+	    older than 3.11; name another one: make PYTHON=python3.12" >&2; exit 1; }
+	@$(call need,$(PYTHON) -c 'import venv; import ensurepip',$(PYTHON) has no venv,python3-venv)
+	@$(call need,$(PYTHON) -c '$(HEADER_THERE)',Python.h is missing,python3-dev)
+	@$(call need,echo 'int main(void){}' | $(CC) -x c -o /dev/null -,$(CC) cannot link,gcc libc6-dev)
+	@echo "  VENV $(VENV) ($$($(PYTHON) -V))"
+	$(Q)$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# $(call require,KEYS): install what pyproject.toml lists there.
+require = $(BIN)/python -c 'import tomllib; d = tomllib.load(open("pyproject.toml", "rb")); \
+    print(*(d$(1)), sep="\n")' | $(PIP) install -r /dev/stdin
+
+$(VENV)/.deps: $(VENV)/.python pyproject.toml
+	@echo "  PIP  what pyproject.toml needs"
+	$(Q)$(call require,["build-system"]["requires"] + d["project"]["dependencies"])
+	@touch $@
+
+$(VENV)/.ext: $(VENV)/.deps $(EXT_INPUT)
+	@echo "  PIP  mrc in place, with its C extension"
+	$(Q)CC=$(CC) $(PIP) install --no-build-isolation --no-deps -e .
+	@touch $@
+	@echo "ready: $(BIN)/mrc-recv, $(BIN)/mrc-send"
+
+$(VENV)/.test: $(VENV)/.deps
+	@echo "  PIP  what the test targets need"
+	$(Q)$(call require,["project"]["optional-dependencies"]["test"])
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.deps
+	@echo "  PIP  what the lint and type targets need"
+	$(Q)$(call require,["project"]["optional-dependencies"]["dev"])
+	@touch $@
+
+# ---- C: every file alone, and core and io as one unit each --------------------------------------
+
+B ?= build/c
+X ?=
+WARN := -Wall -Wextra -Wconversion -Wshadow -Wswitch-enum -Werror
+CPPFLAGS := -Icsrc/core -Icsrc/io -Icsrc/sim -Icsrc/tests
+CFLAGS := -O2 -g -ffp-contract=off -MMD -MP $(WARN) $(X)
+STD_core := -std=c11
+STD := -std=gnu11 -D_GNU_SOURCE
+
+obj = $(patsubst csrc/%.c,$(B)/%.o,$(1))
+
+$(B)/core/%.o: csrc/core/%.c Makefile
+	@mkdir -p $(@D)
+	@echo "  CC   $@"
+	$(Q)$(CC) $(STD_core) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
+
+$(B)/%.o: csrc/%.c Makefile
+	@mkdir -p $(@D)
+	@echo "  CC   $@"
+	$(Q)$(CC) $(STD) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
+
+# Archives, so that a test is linked with the objects it uses and nothing else.
+$(B)/libcore.a: $(call obj,$(CORE))
+$(B)/libio.a: $(call obj,$(IO))
+$(B)/libsim.a: $(call obj,$(SIM))
+$(B)/lib%.a:
+	@rm -f $@; mkdir -p $(@D); ar rcs $@ $^
+
+LIBS := $(B)/libcore.a $(B)/libio.a $(B)/libsim.a
+LINK = $(CC) $(CFLAGS) -o $@ $< -Wl,--start-group $(LIBS) -Wl,--end-group -lpthread
+
+$(B)/test_%: $(B)/tests/test_%.o $(LIBS)
+	$(Q)$(LINK)
+$(B)/vopr: $(B)/tests/vopr.o $(LIBS)
+	$(Q)$(LINK)
+
+-include $(wildcard $(B)/*/*.d)
+.SECONDARY:
+
+.PHONY: ctest
+ctest: $(patsubst csrc/tests/%.c,$(B)/%,$(CTESTS)) $(call obj,$(UNITS)) ## C unit tests only
+	@for t in $(filter $(B)/test_%,$^); do \
+	    timeout 300 ./$$t || { echo "FAILED: $$t (exit $$?)" >&2; exit 1; }; \
+	done; echo "C unit tests passed: $(words $(CTESTS)) programs"
+
+.PHONY: compile
+compile: $(call obj,$(CORE) $(IO) $(SIM) $(UNITS)) ## compile all C with every warning an error
+	@if command -v $(CLANG) >/dev/null && [ "$(B)" = build/c ]; then \
+	    $(MAKE) compile B=build/clang CC=$(CLANG); \
+	elif [ "$(B)" = build/c ]; then echo "note: no clang here, gcc only (apt install clang)"; fi
+
+SAN := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+.PHONY: asan
+asan: ## core, io and C tests under address and undefined sanitizers; the first report fails
+	UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) ctest B=build/asan X="$(SAN)"
+	UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) sim B=build/asan X="$(SAN)"
+
+# ---- tests ----------------------------------------------------------------------------------
+
+PYTEST := $(BIN)/python -m pytest -rs
+.PHONY: test
+test: ctest $(VENV)/.ext $(VENV)/.test ## all tests, C and Python; says what could not run and why
+	$(PYTEST) $(T)
+
+.PHONY: netns
+netns: $(VENV)/.ext $(VENV)/.test ## only the tests in network namespaces
+	$(PYTEST) -m netns
+
+SEEDS ?= 200
+.PHONY: sim
+sim: $(B)/vopr ## whole engines in simulated networks: SEEDS=n for seeds 1..n, SEED=n to replay one
+ifdef SEED
+	$(B)/vopr -v $(SEED)
+else
+	@for s in $$(seq $(SEEDS)); do $(B)/vopr $$s >$(B)/vopr.out 2>&1 || \
+	    { cat $(B)/vopr.out; echo "FAILED: seed $$s; replay: make sim SEED=$$s" >&2; exit 1; }; done; \
+	echo "simulation: seeds 1..$(SEEDS) passed"
+endif
+
+MIN ?= 1
+.PHONY: fuzz
+fuzz: ## libFuzzer: T=wire MIN=5; without T every target in turn
+	@$(call need,command -v $(CLANG),fuzzing needs clang,clang)
+	@mkdir -p build/fuzz
+	@for f in $(if $(T),csrc/tests/fuzz_$(T).c,$(wildcard csrc/tests/fuzz_*.c)); do \
+	    n=$$(basename $$f .c); mkdir -p build/fuzz/$$n.corpus; \
+	    $(CLANG) $(STD) $(CPPFLAGS) -O1 -g $(SAN),fuzzer $$f $(CORE) -o build/fuzz/$$n; \
+	    build/fuzz/$$n -max_total_time=$$(( $(MIN) * 60 )) -artifact_prefix=build/fuzz/$$n- \
+	        build/fuzz/$$n.corpus $$( [ ! -d csrc/tests/$$n.corpus ] || echo csrc/tests/$$n.corpus ); \
+	done
+
+# ---- the main job, and how fast it is ----------------------------------------------------------
+
+.PHONY: demo
+demo: $(VENV)/.ext ## a fabric of namespaces, 16 SRv6 paths, a cut and a heal, in under a minute
+	@$(BIN)/python -m tools.demo $(ARGS)
+
+.PHONY: bench
+bench: $(VENV)/.ext ## ours, bare loops and iperf3 in turn (ARGS=--quick: a short look)
+	@$(BIN)/python -m tools.bench $(ARGS)
+
+# ---- checks ---------------------------------------------------------------------------------
+
+PYDIRS := $(wildcard mrc tests tools)
+.PHONY: lint
+lint: $(VENV)/.dev includes purity ## ruff, clang-format, layers of C and Python, purity of the core
+	$(BIN)/ruff check $(PYDIRS)
+	$(BIN)/lint-imports --no-cache
+	@if command -v $(CLANG_FORMAT) >/dev/null; then \
+	    $(CLANG_FORMAT) --dry-run -Werror $(CORE) $(IO) $(SIM) $(CTESTS) $(HEADERS); \
+	else echo "note: C format not checked, no clang-format here (apt install clang-format)"; fi
+
+.PHONY: includes
+includes: ## which C file may include which
+	$(PYTHON) tools/check_includes.py
+
+.PHONY: purity
+purity: ## the core calls nothing outside itself and has no writable data
+	CC=$(CC) $(PYTHON) tools/check_purity.py
+
+.PHONY: type
+type: $(VENV)/.ext $(VENV)/.test $(VENV)/.dev ## mypy, strict
+	$(BIN)/mypy $(PYDIRS)
+
+.PHONY: format
+format: $(VENV)/.dev ## rewrite C and Python to the house format
+	$(BIN)/ruff check --fix-only -q $(PYDIRS)
+	$(CLANG_FORMAT) -i $(CORE) $(IO) $(SIM) $(CTESTS) $(HEADERS)
+
+.PHONY: ffi
+ffi: $(VENV)/.deps ## regenerate the binding from mrc.cdef
+	$(BIN)/python tools/gen_ffi.py
+
+.PHONY: ffi-check
+ffi-check: $(VENV)/.deps ## fail if the committed binding differs from mrc.cdef
+	$(BIN)/python tools/gen_ffi.py --check
+
+.PHONY: ci
+ci: ## what .ci/run runs after it has installed the Debian packages
+	$(MAKE) test lint type ffi-check compile asan
+	$(MAKE) sim
+
+.PHONY: clean
+clean: ## remove everything made here
+	rm -rf $(VENV) build dist *.egg-info mrc/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+.PHONY: help
+help: ## this list
+	@set +o pipefail; sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | \
+	    while IFS=$$'\t' read -r t d; do printf '%-10s %s\n' "$$t" "$$d"; done
