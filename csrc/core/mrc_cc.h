@@ -8,10 +8,18 @@
 
 enum mrc_cc_kind { MRC_CC_NONE = 0, MRC_CC_FIXED = 1, MRC_CC_NSCC = 2 };
 
-/* Parameters, E.4. Zero means "derive the default" for all but disable_qa. */
+/* Parameters, E.4. Zero means "derive the default" for all but disable_qa.
+ *
+ * link_bps and base_rtt_ns describe the fabric. A caller who knows them gets NSCC to the letter: the
+ * shortest round trip seen becomes base_rtt, and the ceiling 1.5 x link_bps x base_rtt follows it
+ * down. A caller who leaves base_rtt_ns zero says "a software stack, do not know": 10 Gbit/s and
+ * 500 us, about what a veth and two event loops need to stay busy (BDP 625 kB, ceiling 937.5 kB).
+ * There the shortest round trip is the luckiest turn of both loops (tens of us, where 200 us to
+ * 2 ms are normal), so it serves to measure queueing delay only; the ceiling and the periods keep
+ * the scale of 500 us. A max_cwnd_bytes given by the caller is the ceiling and stays. */
 struct mrc_cc_cfg {
     uint8_t kind;              /* enum mrc_cc_kind */
-    bool trimming;             /* fabric trims: target 0.75 x base_rtt and no loss-driven quick adapt threshold */
+    bool trimming;             /* fabric trims: target 0.75 x base_rtt, delay alone never quick-adapts */
     bool disable_qa;
     uint32_t mtu_bytes;        /* path MTU, payload */
     uint64_t link_bps;         /* min(sender, receiver) link rate, bit/s */
@@ -23,9 +31,9 @@ struct mrc_cc_cfg {
     double eta;                /* bytes */
     double gamma;
     double max_md_jump;
-    double qa_gate;            /* log2 */
+    double qa_gate;            /* log2, up to 32 */
     mrc_ns qa_threshold_ns;
-    uint64_t max_cwnd_bytes;   /* NSCC: ceiling and initial window; FIXED: the window */
+    uint64_t max_cwnd_bytes;   /* NSCC: ceiling and initial window, >= mtu; FIXED: the window */
     uint32_t adjust_bytes;
     mrc_ns adjust_period_ns;
     uint32_t sack_threshold_bytes; /* peer's SACK threshold: an AR is wanted when cwnd is below */
@@ -52,12 +60,15 @@ struct mrc_nscc { /* E.2, doubles; no libm */
     double bytes_to_ignore;
     double bytes_ignored;
     double avg_delay_ns;
-    double base_rtt_ns;
+    double base_rtt_ns;  /* shortest round trip: D is measured from here */
+    double scale_rtt_ns; /* what periods and ceiling are made of: base_rtt_ns, or the software default */
     mrc_ns qa_endtime;
     mrc_ns last_adjust;
     mrc_ns last_dec;
     bool trigger_qa;
     bool increase;
+    bool follow_rtt; /* scale_rtt_ns follows base_rtt_ns */
+    bool follow_wnd; /* max_wnd follows too */
 };
 
 struct mrc_cc {
@@ -85,7 +96,8 @@ void mrc_cc_release(struct mrc_cc *cc, int64_t bytes);
 
 /* Bytes; UINT64_MAX for MRC_CC_NONE. */
 uint64_t mrc_cc_cwnd(const struct mrc_cc *cc);
-mrc_ns mrc_cc_base_rtt(const struct mrc_cc *cc);    /* never 0 */
+/* The round trip that timers should be made of: measured, or the software default. Never 0. */
+mrc_ns mrc_cc_base_rtt(const struct mrc_cc *cc);
 mrc_ns mrc_cc_target_delay(const struct mrc_cc *cc); /* never 0 */
 
 #endif

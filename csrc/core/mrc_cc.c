@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What all controllers share: parameters, inflight, the send rule; and the whole of NONE and FIXED. */
+#include "mrc_nscc.h"
+
+/* Defaults for a software stack; mrc_cc.h says why these. */
+enum { CC_MTU_BYTES = 4096, CC_SACK_THRESHOLD_BYTES = 16384 };
+static const uint64_t CC_LINK_BPS = 10000000000u;
+static const mrc_ns CC_BASE_RTT_NS = 500 * MRC_USEC;
+
+/* Bounds that keep every product of parameters far from the ends of double and uint64_t. */
+static const uint64_t CC_LINK_BPS_MAX = 10000000000000u;
+static const mrc_ns CC_RTT_MAX_NS = 10 * MRC_SEC;
+
+static bool cc_ranges_ok(const struct mrc_cc_cfg *c)
+{
+    return c->kind <= MRC_CC_NSCC && c->mtu_bytes >= MRC_MTU_MIN && c->mtu_bytes <= MRC_MTU_MAX &&
+           c->link_bps <= CC_LINK_BPS_MAX && c->base_rtt_ns <= CC_RTT_MAX_NS &&
+           c->target_delay_ns <= CC_RTT_MAX_NS && c->adjust_period_ns <= CC_RTT_MAX_NS &&
+           c->max_cwnd_bytes <= (uint64_t)INT64_MAX;
+}
+
+int mrc_cc_init(struct mrc_cc *cc, const struct mrc_cc_cfg *cfg, mrc_ns now)
+{
+    struct mrc_cc_cfg c = *cfg;
+    if (c.mtu_bytes == 0)
+        c.mtu_bytes = CC_MTU_BYTES;
+    if (c.link_bps == 0)
+        c.link_bps = CC_LINK_BPS;
+    if (c.base_rtt_ns == 0)
+        c.base_rtt_ns = CC_BASE_RTT_NS;
+    if (c.target_delay_ns == 0)
+        c.target_delay_ns = c.trimming ? c.base_rtt_ns - c.base_rtt_ns / 4 : c.base_rtt_ns;
+    if (c.sack_threshold_bytes == 0)
+        c.sack_threshold_bytes = CC_SACK_THRESHOLD_BYTES;
+    if (!cc_ranges_ok(&c) || !mrc_nscc_defaults(&c))
+        return MRC_ERR_INVAL;
+    memset(cc, 0, sizeof *cc);
+    cc->cfg = c;
+    mrc_nscc_init(cc, cfg, now);
+    return MRC_OK;
+}
+
+uint64_t mrc_cc_cwnd(const struct mrc_cc *cc)
+{
+    switch ((enum mrc_cc_kind)cc->cfg.kind) {
+    case MRC_CC_NONE: return UINT64_MAX;
+    case MRC_CC_FIXED: return cc->cfg.max_cwnd_bytes;
+    case MRC_CC_NSCC: return (uint64_t)cc->nscc.cwnd;
+    }
+    MRC_ASSERT(false);
+}
+
+/* MRC E.3: inflight + s <= cwnd, or nothing in flight, so that a window of one packet never blocks. */
+bool mrc_cc_can_send(const struct mrc_cc *cc, uint32_t bytes)
+{
+    return cc->inflight <= 0 || (uint64_t)cc->inflight + bytes <= mrc_cc_cwnd(cc);
+}
+
+void mrc_cc_on_send(struct mrc_cc *cc, uint32_t bytes) { cc->inflight += bytes; }
+
+bool mrc_cc_want_ack(const struct mrc_cc *cc)
+{
+    if (cc->cfg.kind == MRC_CC_NONE)
+        return false;
+    const uint64_t cwnd = mrc_cc_cwnd(cc);
+    const uint64_t used = cc->inflight > 0 ? (uint64_t)cc->inflight : 0;
+    return cwnd < used + cc->cfg.mtu_bytes || cwnd < cc->cfg.sack_threshold_bytes;
+}
+
+void mrc_cc_on_sack(struct mrc_cc *cc, const struct mrc_cc_sack *s)
+{
+    cc->inflight -= s->new_bytes;
+    if (cc->cfg.kind == MRC_CC_NSCC)
+        mrc_nscc_on_sack(cc, s);
+}
+
+void mrc_cc_on_nack(struct mrc_cc *cc, uint32_t bytes, bool trimmed, bool rtt_valid, mrc_ns rtt,
+                    mrc_ns now)
+{
+    cc->inflight -= bytes;
+    if (cc->cfg.kind == MRC_CC_NSCC)
+        mrc_nscc_on_nack(cc, bytes, trimmed, rtt_valid, rtt, now);
+}
+
+void mrc_cc_on_loss(struct mrc_cc *cc, uint32_t bytes, mrc_ns now)
+{
+    (void)now;
+    cc->inflight -= bytes;
+    if (cc->cfg.kind == MRC_CC_NSCC)
+        mrc_nscc_on_loss(cc, bytes);
+}
+
+void mrc_cc_release(struct mrc_cc *cc, int64_t bytes) { cc->inflight -= bytes; }
+
+mrc_ns mrc_cc_base_rtt(const struct mrc_cc *cc)
+{
+    return cc->cfg.kind == MRC_CC_NSCC ? (mrc_ns)cc->nscc.scale_rtt_ns : cc->cfg.base_rtt_ns;
+}
+
+mrc_ns mrc_cc_target_delay(const struct mrc_cc *cc) { return cc->cfg.target_delay_ns; }

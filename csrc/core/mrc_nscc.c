@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* NSCC (MRC E.2 to E.4, E.6). Delays in ns, sizes in bytes, all as double: the parameters are real
+ * numbers, and no operation here is inexact in a way two compilers could disagree about. */
+#include "mrc_nscc.h"
+
+/* E.4: parameters scale with a = BDP / (100 Gb/s x 12 us) and b = T / 12 us. */
+static const double NSCC_REF_BDP_BYTES = 150000.0;
+static const double NSCC_REF_RTT_NS = 12000.0;
+/* Weight of one sample in avg_delay, and of an unmarked late one (E.3, S17). */
+static const double NSCC_AVG_WEIGHT = 0.0125;
+static const double NSCC_AVG_UNMARKED = 0.25;
+static const double NSCC_BDP_FACTOR = 1.5;
+static const double NSCC_QA_GATE_MAX = 32.0;
+
+static double nscc_max(double a, double b) { return a > b ? a : b; }
+static double nscc_min(double a, double b) { return a < b ? a : b; }
+
+static double nscc_bdp_bytes(const struct mrc_cc_cfg *c, double rtt_ns)
+{
+    return (double)c->link_bps * rtt_ns / 8e9;
+}
+
+/* 2^x for x in 0..32: exact for whole x, the series of e^(f ln 2) for the rest. */
+static double nscc_exp2(double x)
+{
+    double power = 1.0;
+    for (; x >= 1.0; x -= 1.0)
+        power *= 2.0;
+    double term = 1.0;
+    double sum = 1.0;
+    for (int n = 1; n <= 20; n++) {
+        term *= x * 0.69314718055994530942 / n;
+        sum += term;
+    }
+    return power * sum;
+}
+
+/* A parameter given by the caller must be in [0, max]; NaN is not. Zero takes the default. */
+static bool nscc_default(double *p, double derived, double max)
+{
+    if (!(*p >= 0.0 && *p <= max))
+        return false;
+    if (!(*p > 0.0))
+        *p = derived;
+    return true;
+}
+
+bool mrc_nscc_defaults(struct mrc_cc_cfg *c)
+{
+    const double mtu = (double)c->mtu_bytes;
+    const double target_ns = (double)c->target_delay_ns;
+    const double bdp = nscc_bdp_bytes(c, (double)c->base_rtt_ns);
+    const double a = bdp / NSCC_REF_BDP_BYTES;
+    const double b = target_ns / NSCC_REF_RTT_NS;
+    const double alpha = 4.0 * a * b * mtu / (target_ns / 1e9);
+    if (!nscc_default(&c->alpha, alpha, 1e18) || !nscc_default(&c->fi, 5.0 * mtu * a, 1e12) ||
+        !nscc_default(&c->fi_scale, 0.25 * a, 1e6) || !nscc_default(&c->eta, 0.15 * mtu * a, 1e12) ||
+        !nscc_default(&c->gamma, 0.8, 1.0) || !nscc_default(&c->max_md_jump, 0.5, 1.0) ||
+        !nscc_default(&c->qa_gate, 3.0, NSCC_QA_GATE_MAX))
+        return false;
+    /* A fabric that trims tells of its drops: delay alone never starts a quick adapt there. */
+    if (c->qa_threshold_ns == 0)
+        c->qa_threshold_ns = c->trimming ? MRC_NEVER : 4 * c->target_delay_ns;
+    if (c->max_cwnd_bytes == 0)
+        c->max_cwnd_bytes = (uint64_t)nscc_max(NSCC_BDP_FACTOR * bdp, mtu);
+    if (c->kind == MRC_CC_NSCC && c->max_cwnd_bytes < c->mtu_bytes)
+        return false;
+    if (c->adjust_bytes == 0)
+        c->adjust_bytes = 8 * c->mtu_bytes;
+    if (c->adjust_period_ns == 0)
+        c->adjust_period_ns = c->base_rtt_ns;
+    return true;
+}
+
+void mrc_nscc_init(struct mrc_cc *cc, const struct mrc_cc_cfg *asked, mrc_ns now)
+{
+    struct mrc_nscc *n = &cc->nscc;
+    n->max_wnd = (double)cc->cfg.max_cwnd_bytes;
+    n->cwnd = n->max_wnd;
+    n->last_adjust = now;
+    n->last_dec = now;
+    n->base_rtt_ns = (double)cc->cfg.base_rtt_ns;
+    n->scale_rtt_ns = n->base_rtt_ns;
+    n->follow_rtt = asked->base_rtt_ns != 0;
+    n->follow_wnd = n->follow_rtt && asked->max_cwnd_bytes == 0;
+}
+
+/* E.3 step 3: the shortest round trip seen is the base, and the ceiling follows it. */
+static void nscc_base_rtt(struct mrc_cc *cc, mrc_ns rtt)
+{
+    struct mrc_nscc *n = &cc->nscc;
+    const double rtt_ns = (double)mrc_max64(rtt, 1);
+    if (rtt_ns >= n->base_rtt_ns)
+        return;
+    n->base_rtt_ns = rtt_ns;
+    if (n->follow_rtt)
+        n->scale_rtt_ns = rtt_ns;
+    if (n->follow_wnd)
+        n->max_wnd = nscc_max(NSCC_BDP_FACTOR * nscc_bdp_bytes(&cc->cfg, rtt_ns),
+                              (double)cc->cfg.mtu_bytes);
+}
+
+static void nscc_avg_delay(struct mrc_cc *cc, double delay_ns, bool marked)
+{
+    struct mrc_nscc *n = &cc->nscc;
+    if (!marked && delay_ns > (double)cc->cfg.target_delay_ns)
+        delay_ns = NSCC_AVG_UNMARKED * n->scale_rtt_ns; /* that queue is gone already */
+    n->avg_delay_ns += NSCC_AVG_WEIGHT * (delay_ns - n->avg_delay_ns);
+}
+
+/* The responder's penalty (E.6). true: increases are suppressed. */
+static bool nscc_penalty(struct mrc_cc *cc, const struct mrc_cc_sack *s)
+{
+    struct mrc_nscc *n = &cc->nscc;
+    if (s->penalty == 0) {
+        if (s->restore && n->saved_cwnd > 0.0)
+            n->cwnd = nscc_min(n->saved_cwnd, n->max_wnd);
+        n->saved_cwnd = 0.0;
+        return false;
+    }
+    if (!(n->saved_cwnd > 0.0))
+        n->saved_cwnd = n->cwnd;
+    const double dec = (double)s->penalty * (double)s->new_bytes / 128.0;
+    n->cwnd = nscc_min(n->cwnd, (double)cc->inflight);
+    n->cwnd = nscc_max((double)cc->cfg.mtu_bytes, n->cwnd - dec);
+    return true;
+}
+
+/* Quick adapt (E.3): once per base_rtt + T, fall to what was really delivered. */
+static bool nscc_quick_adapt(struct mrc_cc *cc, bool loss, bool marked, double delay_ns, mrc_ns now)
+{
+    struct mrc_nscc *n = &cc->nscc;
+    const struct mrc_cc_cfg *c = &cc->cfg;
+    bool done = false;
+    if (c->disable_qa)
+        return false;
+    if (n->bytes_ignored < n->bytes_to_ignore && marked) {
+        done = true; /* marks of the old window, still draining */
+    } else if (now >= n->qa_endtime) {
+        const bool reason = n->trigger_qa || loss || delay_ns > (double)c->qa_threshold_ns;
+        if (n->qa_endtime != 0 && reason && n->achieved_bytes < n->max_wnd / nscc_exp2(c->qa_gate)) {
+            n->cwnd = nscc_max(n->achieved_bytes, (double)c->mtu_bytes);
+            n->bytes_to_ignore = (double)cc->inflight;
+            n->bytes_ignored = 0.0;
+            n->trigger_qa = false;
+            done = true;
+        }
+        n->achieved_bytes = 0.0;
+        n->qa_endtime = now + (mrc_ns)n->scale_rtt_ns + c->target_delay_ns;
+    }
+    if (done) {
+        n->inc_bytes = 0.0;
+        n->received_bytes = 0.0;
+    }
+    return done;
+}
+
+/* "D about 0" is D < base_rtt / 10 in software (E.4). */
+static bool nscc_fast_increase(struct mrc_cc *cc, double bytes, double delay_ns)
+{
+    struct mrc_nscc *n = &cc->nscc;
+    if (delay_ns < n->scale_rtt_ns / 10.0) {
+        n->fi_count += bytes;
+        if (n->fi_count > n->cwnd || n->increase) {
+            n->cwnd = nscc_min(n->cwnd + cc->cfg.fi_scale * bytes, n->max_wnd);
+            n->increase = true;
+            return true;
+        }
+    } else {
+        n->fi_count = 0.0;
+    }
+    n->increase = false;
+    return false;
+}
+
+static void nscc_proportional_increase(struct mrc_cc *cc, double bytes, double delay_ns)
+{
+    if (nscc_fast_increase(cc, bytes, delay_ns))
+        return;
+    const double room_s = ((double)cc->cfg.target_delay_ns - delay_ns) / 1e9;
+    cc->nscc.inc_bytes += cc->cfg.alpha * bytes * room_s;
+}
+
+static void nscc_multiplicative_decrease(struct mrc_cc *cc, mrc_ns now)
+{
+    struct mrc_nscc *n = &cc->nscc;
+    const double target_ns = (double)cc->cfg.target_delay_ns;
+    n->increase = false;
+    n->fi_count = 0.0;
+    if (n->avg_delay_ns <= target_ns || now - n->last_dec <= (mrc_ns)n->scale_rtt_ns)
+        return;
+    const double excess = (n->avg_delay_ns - target_ns) / n->avg_delay_ns;
+    n->cwnd *= nscc_max(1.0 - cc->cfg.gamma * excess, cc->cfg.max_md_jump);
+    n->cwnd = nscc_max(n->cwnd, (double)cc->cfg.mtu_bytes);
+    n->last_dec = now;
+}
+
+/* Turn what the increases collected into window. */
+static void nscc_fulfil(struct mrc_cc *cc, mrc_ns now)
+{
+    struct mrc_nscc *n = &cc->nscc;
+    n->cwnd += n->inc_bytes / n->cwnd;
+    if (now - n->last_adjust >= cc->cfg.adjust_period_ns) {
+        n->last_adjust = now;
+        n->cwnd += cc->cfg.eta;
+    }
+    n->cwnd = nscc_min(n->cwnd, n->max_wnd);
+    n->inc_bytes = 0.0;
+    n->received_bytes = 0.0;
+}
+
+void mrc_nscc_on_sack(struct mrc_cc *cc, const struct mrc_cc_sack *s)
+{
+    struct mrc_nscc *n = &cc->nscc;
+    const double bytes = (double)s->new_bytes;
+    const double target_ns = (double)cc->cfg.target_delay_ns;
+    n->bytes_ignored += bytes;
+    n->received_bytes += bytes;
+    n->achieved_bytes += bytes;
+    const bool limited = nscc_penalty(cc, s);
+    if (!s->rtt_valid)
+        return;
+    nscc_base_rtt(cc, s->rtt_ns);
+    const double delay_ns = nscc_max((double)s->rtt_ns - n->base_rtt_ns, 0.0);
+    nscc_avg_delay(cc, delay_ns, s->marked);
+    if (nscc_quick_adapt(cc, false, s->marked, delay_ns, s->now))
+        return;
+    if (s->marked) { /* below the target a mark asks for another path, not for less (E.3) */
+        if (delay_ns >= target_ns)
+            nscc_multiplicative_decrease(cc, s->now);
+    } else if (!limited) {
+        if (delay_ns < target_ns)
+            nscc_proportional_increase(cc, bytes, delay_ns);
+        else
+            n->inc_bytes += cc->cfg.fi * bytes; /* fair increase */
+    }
+    if (s->now - n->last_adjust >= cc->cfg.adjust_period_ns ||
+        n->received_bytes > (double)cc->cfg.adjust_bytes)
+        nscc_fulfil(cc, s->now);
+}
+
+static void nscc_shrink(struct mrc_cc *cc, uint32_t bytes)
+{
+    cc->nscc.cwnd = nscc_max(cc->nscc.cwnd - (double)bytes, (double)cc->cfg.mtu_bytes);
+}
+
+void mrc_nscc_on_nack(struct mrc_cc *cc, uint32_t bytes, bool trimmed, bool rtt_valid, mrc_ns rtt,
+                      mrc_ns now)
+{
+    struct mrc_nscc *n = &cc->nscc;
+    if (rtt_valid)
+        nscc_base_rtt(cc, rtt);
+    if (!trimmed)
+        return;
+    nscc_avg_delay(cc, (double)cc->cfg.base_rtt_ns, true);
+    n->bytes_ignored += (double)bytes;
+    n->trigger_qa = true;
+    if (!nscc_quick_adapt(cc, true, true, 0.0, now))
+        nscc_shrink(cc, bytes);
+}
+
+void mrc_nscc_on_loss(struct mrc_cc *cc, uint32_t bytes)
+{
+    cc->nscc.bytes_ignored += (double)bytes;
+    nscc_shrink(cc, bytes);
+}
