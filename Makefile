@@ -171,8 +171,12 @@ demo: $(VENV)/.ext ## a fabric of namespaces, 16 SRv6 paths, a cut and a heal, i
 	@$(BIN)/python -m tools.demo $(ARGS)
 
 .PHONY: bench
-bench: $(VENV)/.ext ## ours, bare loops and iperf3 in turn (ARGS=--quick: a short look)
+bench: $(VENV)/.ext build/bench/bare ## ours, bare loops and iperf3 in turn (ARGS=--quick: a short look)
 	@$(BIN)/python -m tools.bench $(ARGS)
+
+build/bench/bare: tools/bench/bare.c Makefile
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STD) -O2 $(WARN) $< -o $@
 
 # ---- checks ---------------------------------------------------------------------------------
 
