@@ -31,12 +31,12 @@ enum mrc_err {
 enum {
     MRC_MTU_MIN = 256,
     MRC_MTU_MAX = 4096,
-    MRC_EV_MAX = 4096,       /* entries of one path table */
-    MRC_EV_NONE = 0xFFFF,    /* "no entry" */
-    MRC_PLANE_MAX = 31,      /* plane (port) numbers are 1..31: bit N of a mask is plane N (MRC C.5) */
-    MRC_MPR_UNIT = 128,      /* PSNs per unit of MPR (B.12) */
-    MRC_MPR_MAX = 64,        /* units; 8192 PSNs: bitmap memory is bounded by this */
-    MRC_TRAIN_MAX = 16,      /* packets of one path sent back to back */
+    MRC_EV_MAX = 4096,    /* entries of one path table */
+    MRC_EV_NONE = 0xFFFF, /* "no entry" */
+    MRC_PLANE_MAX = 31,   /* plane (port) numbers are 1..31: bit N of a mask is plane N (MRC C.5) */
+    MRC_MPR_UNIT = 128,   /* PSNs per unit of MPR (B.12) */
+    MRC_MPR_MAX = 64,     /* units; 8192 PSNs: bitmap memory is bounded by this */
+    MRC_TRAIN_MAX = 16,   /* packets of one path sent back to back */
     MRC_MSG_BYTES_MAX = 0x80000000, /* H20 */
 };
 

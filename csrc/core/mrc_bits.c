@@ -51,6 +51,15 @@ uint32_t mrc_bits_next(const struct mrc_bits *b, uint32_t psn, uint32_t max)
     return max;
 }
 
+/* By hand: without a CPU flag the compiler's own would be a call out of the core. */
+static uint32_t bits_count(uint64_t w)
+{
+    w -= (w >> 1) & 0x5555555555555555u;
+    w = (w & 0x3333333333333333u) + ((w >> 2) & 0x3333333333333333u);
+    w = (w + (w >> 4)) & 0x0F0F0F0F0F0F0F0Fu;
+    return (uint32_t)((w * 0x0101010101010101u) >> 56);
+}
+
 uint32_t mrc_bits_take(struct mrc_bits *b, uint32_t psn, uint32_t n)
 {
     uint32_t set = 0;
@@ -60,7 +69,7 @@ uint32_t mrc_bits_take(struct mrc_bits *b, uint32_t psn, uint32_t n)
         const uint32_t step = mrc_min32(n, room);
         const uint64_t ones = step == 64 ? ~(uint64_t)0 : (((uint64_t)1 << step) - 1);
         const uint64_t m = ones << (i & 63);
-        set += (uint32_t)__builtin_popcountll(b->word[i >> 6] & m);
+        set += bits_count(b->word[i >> 6] & m);
         b->word[i >> 6] &= ~m;
         psn += step;
         n -= step;

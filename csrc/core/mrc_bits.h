@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A ring of bits indexed by PSN. Its capacity is a power of two that divides 2^24, so the PSN wrap
- * needs no care here. Owner: one tracker. The window that is in use must not exceed the capacity. */
+ * needs no care here. Owner: one tracker. The window that is in use must not exceed the
+ * capacity. */
 #ifndef MRC_BITS_H
 #define MRC_BITS_H
 

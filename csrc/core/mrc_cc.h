@@ -10,16 +10,16 @@ enum mrc_cc_kind { MRC_CC_NONE = 0, MRC_CC_FIXED = 1, MRC_CC_NSCC = 2 };
 
 /* Parameters, E.4. Zero means "derive the default" for all but disable_qa.
  *
- * link_bps and base_rtt_ns describe the fabric. A caller who knows them gets NSCC to the letter: the
- * shortest round trip seen becomes base_rtt, and the ceiling 1.5 x link_bps x base_rtt follows it
- * down. A caller who leaves base_rtt_ns zero says "a software stack, do not know": 10 Gbit/s and
+ * link_bps and base_rtt_ns describe the fabric. A caller who knows them gets NSCC to the letter:
+ * the shortest round trip seen becomes base_rtt, and the ceiling 1.5 x link_bps x base_rtt follows
+ * it down. A caller who leaves base_rtt_ns zero says "a software stack, do not know": 10 Gbit/s and
  * 500 us, about what a veth and two event loops need to stay busy (BDP 625 kB, ceiling 937.5 kB).
  * There the shortest round trip is the luckiest turn of both loops (tens of us, where 200 us to
  * 2 ms are normal), so it serves to measure queueing delay only; the ceiling and the periods keep
  * the scale of 500 us. A max_cwnd_bytes given by the caller is the ceiling and stays. */
 struct mrc_cc_cfg {
     uint8_t kind;              /* enum mrc_cc_kind */
-    bool trimming;             /* fabric trims: target 0.75 x base_rtt, delay alone never quick-adapts */
+    bool trimming; /* fabric trims: target 0.75 x base_rtt, delay alone never quick-adapts */
     bool disable_qa;
     uint32_t mtu_bytes;        /* path MTU, payload */
     uint64_t link_bps;         /* min(sender, receiver) link rate, bit/s */
@@ -61,7 +61,7 @@ struct mrc_nscc { /* E.2, doubles; no libm */
     double bytes_ignored;
     double avg_delay_ns;
     double base_rtt_ns;  /* shortest round trip: D is measured from here */
-    double scale_rtt_ns; /* what periods and ceiling are made of: base_rtt_ns, or the software default */
+    double scale_rtt_ns; /* periods and ceiling are made of it: base_rtt_ns or software default */
     mrc_ns qa_endtime;
     mrc_ns last_adjust;
     mrc_ns last_dec;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completion queues: a ring each, sized at creation. Overrun is an error state, never a silent loss. */
+/* Completion queues: a ring each, sized at creation. Overrun is an error state, never a silent
+ * loss. */
 #ifndef MRC_CQ_H
 #define MRC_CQ_H
 

@@ -44,7 +44,8 @@ void mrc_engine_tick(struct mrc_engine *e, mrc_ns now);
 size_t mrc_engine_tx(struct mrc_engine *e, struct mrc_tx_pkt *out, size_t max, mrc_ns now);
 /* When tick is needed next. In the past never after a tick. */
 mrc_ns mrc_engine_deadline(const struct mrc_engine *e);
-/* The I/O side could not send on this entry (ENETUNREACH and the like): treat it as loss at once. */
+/* The I/O side could not send on this entry (ENETUNREACH and the like): treat it as loss at
+ * once. */
 void mrc_engine_lane_failed(struct mrc_engine *e, uint8_t port, uint32_t lane, mrc_ns now);
 
 /* ---- objects; ids are small integers, negative returns are enum mrc_err ---- */
@@ -58,7 +59,8 @@ size_t mrc_cq_size(uint32_t depth);
 int mrc_cq_create(struct mrc_engine *e, void *mem, uint32_t depth);
 void *mrc_cq_destroy(struct mrc_engine *e, uint32_t cq); /* gives the memory back; NULL when BUSY */
 int mrc_cq_poll(struct mrc_engine *e, uint32_t cq, struct mrc_wc *out, int max);
-/* Arm: mrc_engine_take_cq_events reports this CQ once, at the next completion (solicited only or all). */
+/* Arm: mrc_engine_take_cq_events reports this CQ once, at the next completion (solicited only or
+ * all). */
 int mrc_cq_arm(struct mrc_engine *e, uint32_t cq, bool solicited_only);
 /* Any CQ with entries waiting, or an overrun? */
 bool mrc_cq_any(const struct mrc_engine *e);
@@ -77,8 +79,9 @@ int mrc_qp_modify(struct mrc_engine *e, uint32_t qpn, const struct mrc_qp_attr *
 int mrc_qp_query(const struct mrc_engine *e, uint32_t qpn, struct mrc_qp_attr *attr);
 /* Flushes what is outstanding into the CQs, then forgets the QP; gives the memory back. */
 void *mrc_qp_destroy(struct mrc_engine *e, uint32_t qpn);
-int mrc_qp_post_send(struct mrc_engine *e, uint32_t qpn, const struct mrc_send_wr *wr, int n); /* -> accepted */
-int mrc_qp_post_recv(struct mrc_engine *e, uint32_t qpn, const uint64_t *wr_id, int n);        /* -> accepted */
+/* -> how many were accepted */
+int mrc_qp_post_send(struct mrc_engine *e, uint32_t qpn, const struct mrc_send_wr *wr, int n);
+int mrc_qp_post_recv(struct mrc_engine *e, uint32_t qpn, const uint64_t *wr_id, int n);
 int mrc_qp_stats(const struct mrc_engine *e, uint32_t qpn, struct mrc_qp_stats *out);
 
 uint64_t mrc_engine_drops(const struct mrc_engine *e, enum mrc_drop d);

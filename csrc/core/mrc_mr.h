@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory regions: key lookup, access flags, bounds. The only judge of where a byte may be stored. */
+/* Memory regions: key lookup, access flags, bounds. The only judge of where a byte may be
+ * stored. */
 #ifndef MRC_MR_H
 #define MRC_MR_H
 
@@ -17,7 +18,7 @@ struct mrc_mr {
 struct mrc_mr_table {
     struct mrc_mr *mr;
     uint32_t mask; /* entries - 1; the low bits of a key are its index */
-    uint32_t next; /* where the search for a free entry begins, so that keys are not reused at once */
+    uint32_t next; /* the search for a free entry begins here: keys are not reused at once */
 };
 
 /* Memory for max regions (rounded up to a power of two). */

@@ -54,8 +54,9 @@ bool mrc_nscc_defaults(struct mrc_cc_cfg *c)
     const double b = target_ns / NSCC_REF_RTT_NS;
     const double alpha = 4.0 * a * b * mtu / (target_ns / 1e9);
     if (!nscc_default(&c->alpha, alpha, 1e18) || !nscc_default(&c->fi, 5.0 * mtu * a, 1e12) ||
-        !nscc_default(&c->fi_scale, 0.25 * a, 1e6) || !nscc_default(&c->eta, 0.15 * mtu * a, 1e12) ||
-        !nscc_default(&c->gamma, 0.8, 1.0) || !nscc_default(&c->max_md_jump, 0.5, 1.0) ||
+        !nscc_default(&c->fi_scale, 0.25 * a, 1e6) ||
+        !nscc_default(&c->eta, 0.15 * mtu * a, 1e12) || !nscc_default(&c->gamma, 0.8, 1.0) ||
+        !nscc_default(&c->max_md_jump, 0.5, 1.0) ||
         !nscc_default(&c->qa_gate, 3.0, NSCC_QA_GATE_MAX))
         return false;
     /* A fabric that trims tells of its drops: delay alone never starts a quick adapt there. */
@@ -138,7 +139,8 @@ static bool nscc_quick_adapt(struct mrc_cc *cc, bool loss, bool marked, double d
         done = true; /* marks of the old window, still draining */
     } else if (now >= n->qa_endtime) {
         const bool reason = n->trigger_qa || loss || delay_ns > (double)c->qa_threshold_ns;
-        if (n->qa_endtime != 0 && reason && n->achieved_bytes < n->max_wnd / nscc_exp2(c->qa_gate)) {
+        if (n->qa_endtime != 0 && reason &&
+            n->achieved_bytes < n->max_wnd / nscc_exp2(c->qa_gate)) {
             n->cwnd = nscc_max(n->achieved_bytes, (double)c->mtu_bytes);
             n->bytes_to_ignore = (double)cc->inflight;
             n->bytes_ignored = 0.0;

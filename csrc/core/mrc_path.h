@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* PathTable: the entropy values (EVs) towards one peer, their states, and which is used next
  * (MRC D.5, D.6, D.7, F.2). Knows nothing of QPs, windows or packets: it is told "this entry: sent,
- * delivered, marked, lost, probed". One table per EV profile and peer, shared by the QPs to it; each
- * QP has its own cursor so that QPs do not march in step (D.6). */
+ * delivered, marked, lost, probed". One table per EV profile and peer, shared by the QPs to it;
+ * each QP has its own cursor so that QPs do not march in step (D.6). */
 #ifndef MRC_PATH_H
 #define MRC_PATH_H
 
@@ -39,7 +39,7 @@ struct mrc_path_cfg {
     uint16_t event_ring;        /* power of two; events kept until polled; default 1024 */
     mrc_ns probe_interval_ns;   /* first interval; default 1 ms */
     mrc_ns probe_interval_max_ns; /* cap of the doubling; default 50 ms */
-    mrc_ns probe_timeout_ns;    /* floor of the time a probe may take; adapts upward to the RTT seen */
+    mrc_ns probe_timeout_ns; /* floor of the time a probe may take; adapts upward to the RTT seen */
     uint64_t seed;
 };
 
@@ -108,8 +108,10 @@ enum mrc_ev_state mrc_path_state(const struct mrc_path_table *t, uint16_t i);
  * N may be used by this packet. MRC_EV_NONE when no entry qualifies. Counts nothing. */
 uint16_t mrc_path_select(struct mrc_path_table *t, struct mrc_path_cursor *c, uint32_t plane_mask,
                          uint16_t avoid, mrc_ns now);
-/* An entry for control packets: like select, but restores nothing; prefers the plane given (0 = any). */
-uint16_t mrc_path_select_control(struct mrc_path_table *t, struct mrc_path_cursor *c, uint8_t plane);
+/* An entry for control packets: like select, but restores nothing; prefers the plane given (0 =
+ * any). */
+uint16_t mrc_path_select_control(struct mrc_path_table *t, struct mrc_path_cursor *c,
+                                 uint8_t plane);
 
 /* What happened to an entry. All ignore MRC_EV_NONE. */
 void mrc_path_on_sent(struct mrc_path_table *t, uint16_t i, uint32_t bytes, bool rtx);

@@ -29,6 +29,9 @@ static inline int32_t mrc_psn_diff(struct mrc_psn a, struct mrc_psn b)
 }
 
 static inline bool mrc_psn_eq(struct mrc_psn a, struct mrc_psn b) { return a.v == b.v; }
-static inline bool mrc_psn_after(struct mrc_psn a, struct mrc_psn b) { return mrc_psn_diff(a, b) > 0; }
+static inline bool mrc_psn_after(struct mrc_psn a, struct mrc_psn b)
+{
+    return mrc_psn_diff(a, b) > 0;
+}
 
 #endif

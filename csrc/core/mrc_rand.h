@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Seeded generator (splitmix64 seeding, xorshift64* stepping). State in a struct; never security. */
+/* Seeded generator (splitmix64 seeding, xorshift64* stepping). State in a struct; never
+ * security. */
 #ifndef MRC_RAND_H
 #define MRC_RAND_H
 

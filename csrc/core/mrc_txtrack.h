@@ -2,9 +2,9 @@
 /* Which PSNs are out, in what order they left and on which EV, and which must leave again
  * (MRC B.2, B.5, B.10). Knows no packet, no window, no path state.
  *
- * A slot per PSN. Slots in flight stand in two lists: all of them in send order, and those of one EV
- * (and class) in send order. Packets of one EV and class stay in order, so an acknowledgement of a
- * later one says that the earlier ones have either arrived or are lost. */
+ * A slot per PSN. Slots in flight stand in two lists: all of them in send order, and those of one
+ * EV (and class) in send order. Packets of one EV and class stay in order, so an acknowledgement of
+ * a later one says that the earlier ones have either arrived or are lost. */
 #ifndef MRC_TXTRACK_H
 #define MRC_TXTRACK_H
 

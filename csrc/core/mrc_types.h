@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Records that cross the core's border: packets in and out, work requests, completions, attributes. */
+/* Records that cross the core's border: packets in and out, work requests, completions,
+ * attributes. */
 #ifndef MRC_TYPES_H
 #define MRC_TYPES_H
 
@@ -83,7 +84,13 @@ struct mrc_wc { /* 32 bytes */
     uint64_t pad2_;
 };
 
-enum mrc_qp_state { MRC_QPS_RESET = 0, MRC_QPS_INIT = 1, MRC_QPS_RTR = 2, MRC_QPS_RTS = 3, MRC_QPS_ERR = 4 };
+enum mrc_qp_state {
+    MRC_QPS_RESET = 0,
+    MRC_QPS_INIT = 1,
+    MRC_QPS_RTR = 2,
+    MRC_QPS_RTS = 3,
+    MRC_QPS_ERR = 4
+};
 
 /* Sizes fixed when the QP is made. */
 struct mrc_qp_init {

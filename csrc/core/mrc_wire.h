@@ -131,7 +131,8 @@ enum mrc_wire_err {
 /* Decode `len` bytes from BTH to the end of the iCRC. `trimmed`: there is no iCRC and the payload
  * was cut; data packets need BTH and METH (and TSETH when ts=1) only, RETH if it is there (A.13.6).
  * Does not check the iCRC. Total function: any bytes give a verdict, nothing is read beyond len. */
-enum mrc_wire_err mrc_wire_decode(struct mrc_pkt *out, const uint8_t *bytes, size_t len, bool trimmed);
+enum mrc_wire_err mrc_wire_decode(struct mrc_pkt *out, const uint8_t *bytes, size_t len,
+                                  bool trimmed);
 
 /* Encode BTH and extension headers of in->opcode into out; returns their length (<= MRC_HDR_MAX).
  * The opcode must be known (asserted). pad is taken from in->pad. */

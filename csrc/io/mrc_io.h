@@ -37,7 +37,7 @@ struct mrc_lane_cfg {
     uint8_t plane;
     uint8_t backup;
     uint16_t tmpl_len;   /* raw: outer IPv6 [+ SRH]; 0 = no encapsulation */
-    uint8_t tmpl[128];   /* built by mrc/headers.py with scapy; lengths, class, flow label patched here */
+    uint8_t tmpl[128]; /* by mrc/headers.py; lengths, class and flow label are patched here */
 };
 
 struct mrc_peer_addr {

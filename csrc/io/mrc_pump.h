@@ -31,14 +31,18 @@ uint64_t mrc_pump_now(struct mrc_pump *p); /* the pump's clock (CLOCK_MONOTONIC)
 int mrc_pump_port_add(struct mrc_pump *p, const struct mrc_port_cfg *cfg); /* -> port index */
 int mrc_pump_port_stats(struct mrc_pump *p, uint32_t port, struct mrc_port_stats *out);
 
-/* Lanes and the path table towards one peer. src = :: lets the kernel choose; src_out gets the one in use. */
+/* Lanes and the path table towards one peer. src = :: lets the kernel choose; src_out gets the one
+ * in use. */
 int mrc_pump_path_create(struct mrc_pump *p, uint32_t port, const struct mrc_peer_addr *peer,
                          const struct mrc_path_cfg *cfg, const struct mrc_lane_cfg *lanes,
                          uint8_t src_out[16]); /* -> path id */
 int mrc_pump_path_destroy(struct mrc_pump *p, uint32_t path); /* BUSY while QPs use it */
-int mrc_pump_path_stats(struct mrc_pump *p, uint32_t path, struct mrc_path_stats *out, int max); /* -> count */
-int mrc_pump_path_set_state(struct mrc_pump *p, uint32_t path, uint32_t ev, int state); /* GOOD, DENIED */
-int mrc_pump_path_set_planes(struct mrc_pump *p, uint32_t path, uint32_t local_up, uint32_t remote_up);
+int mrc_pump_path_stats(struct mrc_pump *p, uint32_t path, struct mrc_path_stats *out,
+                        int max); /* -> count */
+/* state: MRC_EV_GOOD or MRC_EV_DENIED */
+int mrc_pump_path_set_state(struct mrc_pump *p, uint32_t path, uint32_t ev, int state);
+int mrc_pump_path_set_planes(struct mrc_pump *p, uint32_t path, uint32_t local_up,
+                             uint32_t remote_up);
 int mrc_pump_events(struct mrc_pump *p, struct mrc_ev_event *out, int max); /* -> count */
 
 int mrc_pump_cc_create(struct mrc_pump *p, const struct mrc_cc_cfg *cfg); /* -> cc id */
@@ -54,7 +58,8 @@ int mrc_pump_cq_poll(struct mrc_pump *p, uint32_t cq, struct mrc_wc *out, int ma
 int mrc_pump_cq_overrun(struct mrc_pump *p, uint32_t cq);
 
 int mrc_pump_qp_create(struct mrc_pump *p, const struct mrc_qp_init *init); /* -> QPN */
-int mrc_pump_qp_modify(struct mrc_pump *p, uint32_t qpn, const struct mrc_qp_attr *attr, uint32_t mask);
+int mrc_pump_qp_modify(struct mrc_pump *p, uint32_t qpn, const struct mrc_qp_attr *attr,
+                       uint32_t mask);
 int mrc_pump_qp_query(struct mrc_pump *p, uint32_t qpn, struct mrc_qp_attr *attr);
 int mrc_pump_qp_destroy(struct mrc_pump *p, uint32_t qpn);
 int mrc_pump_post_send(struct mrc_pump *p, uint32_t qpn, const struct mrc_send_wr *wr, int n);
@@ -65,7 +70,8 @@ uint64_t mrc_pump_drops(struct mrc_pump *p, int reason); /* enum mrc_drop */
 /* A wire in memory between two pumps of one process; faults are drawn from its seed. */
 struct mrc_mem_wire *mrc_mem_wire_create(uint32_t ring, uint64_t seed);
 void mrc_mem_wire_destroy(struct mrc_mem_wire *w);
-/* Per million: loss and duplication of packets; ev >= 0 restricts both to that EV (cut = loss of all). */
+/* Per million: loss and duplication of packets; ev >= 0 restricts both to that EV (cut = loss of
+ * all). */
 int mrc_mem_wire_faults(struct mrc_mem_wire *w, int64_t ev, uint32_t loss_ppm, uint32_t dup_ppm);
 
 /* For the wire tests: one packet's bytes through the C codec. */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The ruler's arithmetic: medians, ratios within a round, and an honest list of what did not run."""
+"""The arithmetic of the bench: medians, ratios within a round, and what did not run by name."""
 
 import json
 
