@@ -112,7 +112,9 @@ def with_entropy(frame: Frame, ev: int) -> Frame:
 
 def internet_checksum(data: bytes) -> int:
     """Return the complement of the ones' complement sum of 16-bit words (RFC 1071)."""
-    total = sum(int.from_bytes(data[i : i + 2].ljust(2, b"\0"), "big") for i in range(0, len(data), 2))
+    total = sum(
+        int.from_bytes(data[i : i + 2].ljust(2, b"\0"), "big") for i in range(0, len(data), 2)
+    )
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total ^ 0xFFFF

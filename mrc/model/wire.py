@@ -267,14 +267,15 @@ def headers_of(opcode: int, ts: int) -> dict[str, type[Any]]:
         if opcode in WITH_IMM:
             chain["immdt"] = ImmDt
         return chain
-    return {
+    control: dict[Op, dict[str, type[Any]]] = {
         Op.ACK: {"aeth": Aeth},
         Op.SACK: {"seth": Seth, "cc_state": CcState},
         Op.NACK: {"neth": Neth},
         Op.PROBE: {"peth": Peth},
         Op.EP_REQ: {"erth": Erth},
         Op.EP_RSP: {"eeth": Eeth},
-    }[Op(opcode)]
+    }
+    return control[Op(opcode)]
 
 
 def completed(packet: Packet) -> Packet:
@@ -304,7 +305,8 @@ def decode(data: bytes, *, trimmed: bool = False) -> Packet:
         raise RefusedError(Refusal.TVER)
     if bth.opcode not in set(Op):
         raise RefusedError(Refusal.OPCODE)
-    rest, found = data[size(Bth) :], {}
+    rest = data[size(Bth) :]
+    found: dict[str, Any] = {}
     for name, header in headers_of(bth.opcode, bth.ts).items():
         if len(rest) < size(header):
             if trimmed and name in ("reth", "immdt"):
