@@ -8,32 +8,18 @@
     >>> IPv6(bytes(p))[MrcBTH].icrc_ok()
     True
 
-Left at None, `pad`, `ts` and `icrc` are worked out when the packet is built. Opcodes are named as in A.3.
+Left at None, `pad`, `ts` and `icrc` are worked out when the packet is built.
 
-Importing this module gives MRC the packets on UDP port 4791 whose opcode begins with the bits 110 (A.3).
-All other packets on that port go where scapy would have sent them without us: to `scapy.contrib.roce` if
-that is loaded, whichever was imported first. `bind_port` adds ports. Headers that RoCE knows by the same
-name have the prefix Mrc.
+Importing this module gives MRC the packets on UDP port 4791 whose opcode begins with the bits 110
+(A.3). All others on that port go where scapy would have sent them without us: to
+`scapy.contrib.roce` if that is loaded, whichever was imported first. `bind_port` adds ports.
+Headers that RoCE knows by the same name have the prefix Mrc.
 """
 
 from typing import Any, ClassVar
 from zlib import crc32
 
-from scapy.fields import (
-    BitEnumField,
-    BitField,
-    ByteEnumField,
-    ByteField,
-    ConditionalField,
-    IntField,
-    ShortField,
-    SignedShortField,
-    XBitField,
-    XByteField,
-    XIntField,
-    XLongField,
-    XShortField,
-)
+from scapy import fields as f
 from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrSegmentRouting
 from scapy.packet import Packet, Raw, bind_layers, bind_top_down
@@ -81,14 +67,14 @@ _NACK_REASONS = {
     0x0B: "PSN_OOR_WINDOW",
     0x19: "UNEXP_EVENT",
 }
-_SYNDROMES = {
+_SYNDROME = {
     0x1F: "ACK",
     0x60: "NAK_PSN_SEQUENCE",
     0x61: "NAK_INVALID_REQUEST",
     0x62: "NAK_REMOTE_ACCESS",
     0x63: "NAK_REMOTE_OPERATION",
 }
-_ENDPOINT_OPS = {0: "PORT_STATUS", 1: "EV_PROBE"}
+_EP_OPS = {0: "PORT_STATUS", 1: "EV_PROBE"}
 _MARKS = {0: "none", 1: "skip", 2: "always-skip"}
 _ICRC_BYTES = 4
 _WRITES = frozenset(range(0xC6, 0xCC))
@@ -99,12 +85,11 @@ class _Header(Packet):
     """A header whose successor depends on the BTH in front of it."""
 
     def guess_payload_class(self, payload: bytes) -> type[Packet]:
-        bth = self if isinstance(self, MrcBTH) else self.underlayer
+        """Return the next header of the chain, or Raw."""
+        bth: Packet | None = self
         while bth is not None and not isinstance(bth, MrcBTH):
             bth = bth.underlayer
-        if bth is None:
-            return Raw
-        chain = bth.chain()
+        chain = bth.chain() if bth else []
         place = chain.index(type(self)) + 1 if type(self) in chain else 0
         # A trimmed packet may end anywhere (A.13.6): what is no whole header is raw.
         if place < len(chain) and len(payload) >= len(chain[place]()):
@@ -112,8 +97,8 @@ class _Header(Packet):
         return Raw
 
 
-class _Icrc(XIntField):
-    """The last four bytes of the packet. Reading takes off the pad before them; writing is post_build's."""
+class _Icrc(f.XIntField):
+    """The last four bytes; reading also takes off the pad before them, writing is post_build's."""
 
     def getfield(self, pkt: Any, s: bytes) -> tuple[bytes, Any]:
         if pkt.trimmed() or len(s) < _ICRC_BYTES:
@@ -121,35 +106,35 @@ class _Icrc(XIntField):
         rest = s[:-_ICRC_BYTES]
         return rest[: max(len(rest) - pkt.pad, 0)], int.from_bytes(s[-_ICRC_BYTES:], "big")
 
-    def addfield(self, pkt: Any, s: bytes, val: int | None) -> bytes:
+    def addfield(self, pkt: Any, s: bytes, val: int | None) -> bytes:  # noqa: ARG002
         return s
 
 
 class MrcBTH(_Header):
     """Base transport header (A.4), with the pad and the iCRC behind the payload (A.5, A.13.3).
 
-    `icrc` is the four bytes as they are on the wire, read as a big-endian number; a packet whose inner
-    DSCP is in `trimmed_dscp` has none, and its payload is what the switch left.
+    `icrc` is the four bytes as they are on the wire, read as a big-endian number; a packet whose
+    inner DSCP is in `trimmed_dscp` has none, and its payload is what the switch left.
     """
 
     trimmed_dscp: ClassVar[frozenset[int]] = frozenset({12, 16})  # A.13.5, defaults
 
     name = "MRC BTH"
-    fields_desc: ClassVar[list[Any]] = [
-        ByteEnumField("opcode", 0xCA, _OPCODES),
-        BitField("m", 0, 1),
-        BitField("se", 0, 1),
-        BitField("pad", None, 2),
-        BitField("tver", 0, 4),
-        XShortField("p_key", 0xFFFF),
-        XByteField("var_res", 0),
-        XBitField("dqp", 0, 24),
-        BitField("a", 0, 1),
-        BitField("r", 0, 1),
-        BitField("rtx", 0, 1),
-        BitField("ts", None, 1),
-        BitField("inv_res", 0, 4),
-        BitField("psn", 0, 24),
+    fields_desc: ClassVar = [
+        f.ByteEnumField("opcode", 0xCA, _OPCODES),
+        f.BitField("m", 0, 1),
+        f.BitField("se", 0, 1),
+        f.BitField("pad", None, 2),
+        f.BitField("tver", 0, 4),
+        f.XShortField("p_key", 0xFFFF),
+        f.XByteField("var_res", 0),
+        f.XBitField("dqp", 0, 24),
+        f.BitField("a", 0, 1),
+        f.BitField("r", 0, 1),
+        f.BitField("rtx", 0, 1),
+        f.BitField("ts", None, 1),
+        f.BitField("inv_res", 0, 4),
+        f.BitField("psn", 0, 24),
         _Icrc("icrc", None),
     ]
 
@@ -172,7 +157,7 @@ class MrcBTH(_Header):
         return _CONTROL.get(self.opcode, [])
 
     def trimmed(self) -> bool:
-        """Return whether the IP header above UDP is of a class that only trimming gives (A.13.6)."""
+        """Return whether the IP header above UDP has a DSCP that only trimming gives (A.13.6)."""
         ip = self.underlayer and self.underlayer.underlayer
         if isinstance(ip, IPv6):
             return ip.tc >> 2 in self.trimmed_dscp
@@ -184,7 +169,7 @@ class MrcBTH(_Header):
         if not isinstance(udp, UDP) or not isinstance(udp.underlayer, IP | IPv6):
             return None
         ip = udp.underlayer
-        length = udp.len if udp.len is not None else 8 + len(transport) + _ICRC_BYTES
+        length = 8 + len(transport) + _ICRC_BYTES if udp.len is None else udp.len
         header = bytearray(bytes(type(ip)(**ip.fields)))
         if isinstance(ip, IPv6):
             header[4:6] = (length if ip.plen is None else ip.plen).to_bytes(2, "big")
@@ -202,17 +187,18 @@ class MrcBTH(_Header):
         return int.from_bytes(value.to_bytes(_ICRC_BYTES, "little"), "big")
 
     def icrc_ok(self) -> bool | None:
-        """Return whether the iCRC of a dissected packet is right; None when it has none to check."""
-        if self.icrc is None or not self.original:
-            return None
-        expected = self.compute_icrc(self.original[:-_ICRC_BYTES])
+        """Return whether the iCRC of a dissected packet is right; None when there is none."""
+        there = self.icrc is not None and self.original
+        expected = self.compute_icrc(self.original[:-_ICRC_BYTES]) if there else None
         return None if expected is None else bool(self.icrc == expected)
 
     def post_dissect(self, s: bytes) -> bytes:
+        """Forget scapy's copy of the header."""
         self.raw_packet_cache = None  # what scapy kept does not know of the bytes at the end
         return s
 
     def post_build(self, p: bytes, pay: bytes) -> bytes:
+        """Fill in pad and ts, append pad and iCRC."""
         trimmed = self.trimmed()
         pad = self.pad if self.pad is not None else 0 if trimmed else -len(pay) % 4
         ts = self.ts if self.ts is not None else int(self.payload.haslayer(TSETH))
@@ -226,6 +212,7 @@ class MrcBTH(_Header):
         return transport + (value or 0).to_bytes(_ICRC_BYTES, "big")
 
     def mysummary(self) -> str:
+        """Return one line."""
         return str(self.sprintf("MRC %opcode% qp=%dqp% psn=%psn%"))
 
 
@@ -233,15 +220,15 @@ class METH(_Header):
     """Message header of Write packets, A.5."""
 
     name = "MRC METH"
-    fields_desc: ClassVar[list[Any]] = [ShortField("rqmsn", 0), ShortField("msn", 0)]
+    fields_desc: ClassVar = [f.ShortField("rqmsn", 0), f.ShortField("msn", 0)]
 
 
 def _timestamp() -> list[Any]:
     return [
-        ShortField("tx_timestamp", 0),
-        BitField("tsr", 0, 1),
-        BitField("ts_res", 0, 11),
-        BitField("ftype", 1, 4),
+        f.ShortField("tx_timestamp", 0),
+        f.BitField("tsr", 0, 1),
+        f.BitField("ts_res", 0, 11),
+        f.BitField("ftype", 1, 4),
     ]
 
 
@@ -249,17 +236,17 @@ class TSETH(_Header):
     """Timestamp header of Write packets with ts=1, A.5; 128 ns units when tsr=0."""
 
     name = "MRC TSETH"
-    fields_desc: ClassVar[list[Any]] = _timestamp()
+    fields_desc: ClassVar = _timestamp()
 
 
 class RETH(_Header):
     """Where the payload goes, A.5; dmalen is the length of the whole message."""
 
     name = "MRC RETH"
-    fields_desc: ClassVar[list[Any]] = [
-        XLongField("va", 0),
-        XIntField("r_key", 0),
-        IntField("dmalen", 0),
+    fields_desc: ClassVar = [
+        f.XLongField("va", 0),
+        f.XIntField("r_key", 0),
+        f.IntField("dmalen", 0),
     ]
 
 
@@ -267,42 +254,39 @@ class ImmDt(_Header):
     """Immediate data, A.5."""
 
     name = "MRC ImmDt"
-    fields_desc: ClassVar[list[Any]] = [XIntField("data", 0)]
+    fields_desc: ClassVar = [f.XIntField("data", 0)]
 
 
 class MrcAETH(_Header):
     """Transport ACK or NAK, A.6."""
 
     name = "MRC AETH"
-    fields_desc: ClassVar[list[Any]] = [
-        ByteEnumField("syndrome", 0x1F, _SYNDROMES),
-        BitField("msn", 0, 24),
-    ]
+    fields_desc: ClassVar = [f.ByteEnumField("syndrome", 0x1F, _SYNDROME), f.BitField("msn", 0, 24)]
 
 
 class SETH(_Header):
     """SACK, A.7. With pr=1 it answers a probe and has probe_id instead of ack_psn_offset."""
 
     name = "MRC SETH"
-    fields_desc: ClassVar[list[Any]] = [
-        BitField("type", 0, 4),
-        BitField("nxt", 0, 5),
-        BitEnumField("m", 0, 2, _MARKS),
-        BitField("res1", 0, 3),
-        BitField("pr", 0, 1),
-        BitField("res2", 0, 1),
-        ConditionalField(SignedShortField("ack_psn_offset", 0), lambda pkt: not pkt.pr),
-        ConditionalField(XShortField("probe_id", 0), lambda pkt: pkt.pr),
-        XIntField("entropy", 0),
-        XShortField("spdcid", 0),
-        XShortField("dpdcid", 0),
-        ByteField("res3", 0),
-        BitField("cack_psn", 0, 24),
-        BitField("cc_type", 0, 4),
-        BitField("cc_fl", 0, 4),
-        ByteField("mpr", 0),
-        SignedShortField("sack_offset", 1),
-        XLongField("sack_bitmap", 0),
+    fields_desc: ClassVar = [
+        f.BitField("type", 0, 4),
+        f.BitField("nxt", 0, 5),
+        f.BitEnumField("m", 0, 2, _MARKS),
+        f.BitField("res1", 0, 3),
+        f.BitField("pr", 0, 1),
+        f.BitField("res2", 0, 1),
+        f.ConditionalField(f.SignedShortField("ack_psn_offset", 0), lambda pkt: not pkt.pr),
+        f.ConditionalField(f.XShortField("probe_id", 0), lambda pkt: pkt.pr),
+        f.XIntField("entropy", 0),
+        f.XShortField("spdcid", 0),
+        f.XShortField("dpdcid", 0),
+        f.ByteField("res3", 0),
+        f.BitField("cack_psn", 0, 24),
+        f.BitField("cc_type", 0, 4),
+        f.BitField("cc_fl", 0, 4),
+        f.ByteField("mpr", 0),
+        f.SignedShortField("sack_offset", 1),
+        f.XLongField("sack_bitmap", 0),
     ]
 
 
@@ -310,13 +294,13 @@ class CCState(_Header):
     """Congestion state behind SETH, A.8; rcvd_bytes in units of 256."""
 
     name = "MRC CC_STATE"
-    fields_desc: ClassVar[list[Any]] = [
-        ShortField("tx_timestamp", 0),
-        BitField("res", 0, 1),
-        BitField("ooo_count", 0, 15),
-        BitField("restore_cwnd", 0, 1),
-        BitField("rcv_cwnd_pen", 0, 7),
-        BitField("rcvd_bytes", 0, 24),
+    fields_desc: ClassVar = [
+        f.ShortField("tx_timestamp", 0),
+        f.BitField("res", 0, 1),
+        f.BitField("ooo_count", 0, 15),
+        f.BitField("restore_cwnd", 0, 1),
+        f.BitField("rcv_cwnd_pen", 0, 7),
+        f.BitField("rcvd_bytes", 0, 24),
     ]
 
 
@@ -324,19 +308,19 @@ class NETH(_Header):
     """NACK, A.9."""
 
     name = "MRC NETH"
-    fields_desc: ClassVar[list[Any]] = [
-        XShortField("type_nxt_res", 0),
-        ByteEnumField("nack_reason", 0, _NACK_REASONS),
-        XByteField("vendor_info", 0),
-        XIntField("entropy", 0),
-        XShortField("spdcid", 0),
-        XShortField("dpdcid", 0),
-        ByteField("res1", 0),
-        BitField("nack_psn", 0, 24),
-        BitField("cc_type", 2, 4),
-        BitField("cc_fl", 0, 4),
-        ByteField("res2", 0),
-        ShortField("tx_timestamp", 0),
+    fields_desc: ClassVar = [
+        f.XShortField("type_nxt_res", 0),
+        f.ByteEnumField("nack_reason", 0, _NACK_REASONS),
+        f.XByteField("vendor_info", 0),
+        f.XIntField("entropy", 0),
+        f.XShortField("spdcid", 0),
+        f.XShortField("dpdcid", 0),
+        f.ByteField("res1", 0),
+        f.BitField("nack_psn", 0, 24),
+        f.BitField("cc_type", 2, 4),
+        f.BitField("cc_fl", 0, 4),
+        f.ByteField("res2", 0),
+        f.ShortField("tx_timestamp", 0),
     ]
 
 
@@ -344,14 +328,14 @@ class PETH(_Header):
     """Reliability probe request, A.10."""
 
     name = "MRC PETH"
-    fields_desc: ClassVar[list[Any]] = [
-        XShortField("type_nh_res", 0),
-        ByteField("res1", 0),
-        XByteField("vendor_info", 0),
-        XShortField("probe_id", 0),
-        ShortField("res2", 0),
-        XShortField("spdcid", 0),
-        XShortField("dpdcid", 0),
+    fields_desc: ClassVar = [
+        f.XShortField("type_nh_res", 0),
+        f.ByteField("res1", 0),
+        f.XByteField("vendor_info", 0),
+        f.XShortField("probe_id", 0),
+        f.ShortField("res2", 0),
+        f.XShortField("spdcid", 0),
+        f.XShortField("dpdcid", 0),
         *_timestamp(),
     ]
 
@@ -360,13 +344,13 @@ class ERTH(_Header):
     """Endpoint request, A.11; the request id is in BTH.psn[15:0]."""
 
     name = "MRC ERTH"
-    fields_desc: ClassVar[list[Any]] = [
-        XBitField("type_nxt_res", 0, 14),
-        BitEnumField("op", 1, 2, _ENDPOINT_OPS),
-        ByteField("res1", 0),
-        XByteField("vendor_info", 0),
-        XIntField("port_status_mask", 0),
-        IntField("res2", 0),
+    fields_desc: ClassVar = [
+        f.XBitField("type_nxt_res", 0, 14),
+        f.BitEnumField("op", 1, 2, _EP_OPS),
+        f.ByteField("res1", 0),
+        f.XByteField("vendor_info", 0),
+        f.XIntField("port_status_mask", 0),
+        f.IntField("res2", 0),
         *_timestamp(),
     ]
 
@@ -375,13 +359,13 @@ class EETH(_Header):
     """Endpoint response, A.11; op in bits 3:2 of the first word (H3)."""
 
     name = "MRC EETH"
-    fields_desc: ClassVar[list[Any]] = [
-        XBitField("type_nxt_res", 0, 12),
-        BitEnumField("op", 1, 2, _ENDPOINT_OPS),
-        BitField("res1", 0, 2),
-        XBitField("res2", 0, 208),
-        ShortField("tx_timestamp", 0),
-        XBitField("res3", 0, 48),
+    fields_desc: ClassVar = [
+        f.XBitField("type_nxt_res", 0, 12),
+        f.BitEnumField("op", 1, 2, _EP_OPS),
+        f.BitField("res1", 0, 2),
+        f.XBitField("res2", 0, 208),
+        f.ShortField("tx_timestamp", 0),
+        f.XBitField("res3", 0, 48),
     ]
 
 
@@ -396,14 +380,14 @@ _CONTROL: dict[int, list[type[Packet]]] = {
 
 
 def bind_port(port: int) -> None:
-    """Dissect UDP packets to this port as MRC too. `split_layers(UDP, MrcBTH, dport=port)` undoes it."""
+    """Dissect UDP packets to this port too; `split_layers(UDP, MrcBTH, dport=port)` undoes it."""
     binding = ({"dport": port}, MrcBTH)
     if binding not in UDP.payload_guess:
         UDP.payload_guess = [binding, *UDP.payload_guess]  # first, so that dispatch_hook decides
 
 
 def entropy(pkt: Packet) -> int:
-    """Return the EV as far as the packet carries it: flow label's low half, then source port (A.12)."""
+    """Return the EV as far as it is carried: flow label's low half, then source port (A.12)."""
     udp = pkt[UDP]
     high = udp.underlayer.fl & 0xFFFF if isinstance(udp.underlayer, IPv6) else 0
     return int(high << 16 | udp.sport)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Records of bit fields: a header is one big-endian number, its fields in the order of the tables.
 
-A header is a frozen dataclass whose fields say how many bits they have; reserved runs of bits are fields
-too (names beginning with an underscore), sent as zero and ignored on receive (MRC A).
+A header is a frozen dataclass whose fields say how many bits they have; reserved runs of bits are
+fields too (names beginning with an underscore), sent as zero and ignored on receive (MRC A).
 """
 
 from dataclasses import Field, field, fields

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What lies around a packet: IP, UDP, the SRv6 outer headers, entropy and iCRC (MRC A.1, A.2, A.12, A.13)."""
+"""What lies around a packet: IP, UDP, SRv6 headers, entropy, iCRC (MRC A.1, A.2, A.12, A.13)."""
 
 from dataclasses import dataclass, replace
 from zlib import crc32
@@ -74,7 +74,7 @@ class Srh:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A whole IP packet. ip is the header directly above UDP, outer and srh what SRv6 puts before it."""
+    """A whole IP packet: ip stands directly above UDP, outer and srh are what SRv6 puts before."""
 
     ip: Ipv6 | Ipv4
     udp: Udp

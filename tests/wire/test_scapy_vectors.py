@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The scapy layers against the test packets, both directions, and beside scapy's own RoCE layers."""
+"""The scapy layers against the test packets, both directions, and beside scapy's RoCE layers."""
 
 import subprocess
 import sys
@@ -44,7 +44,8 @@ def innermost(pkt: Packet) -> Packet:
 
 
 def header(pkt: Packet, name: str) -> Packet:
-    return pkt[MrcBTH] if name == "bth" else pkt[scapy_frames.HEADERS[name]]
+    found: Packet = pkt[MrcBTH] if name == "bth" else pkt[scapy_frames.HEADERS[name]]
+    return found
 
 
 @pytest.mark.parametrize("vector", WHOLE, ids=by_name)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The test packets of MRC A.14: values of fields on one side, bytes on the other.
 
-`wire-vectors.json` is a list of objects; `fields` is what a sender would be told, `hex` the whole IP packet.
-Four are derived from others: three trimmed packets and one with a flipped bit.
+`wire-vectors.json` is a list of objects; `fields` is what a sender would be told, `hex` the whole
+IP packet. Four are derived from others: three trimmed packets and one with a flipped bit.
 """
 
 import json
