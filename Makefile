@@ -38,8 +38,8 @@ HEADER_THERE := import os, sysconfig; os.stat(sysconfig.get_path("include") + "/
 
 $(VENV)/.python:
 	@$(call need,command -v $(PYTHON),no $(PYTHON),python3)
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is \
-	    older than 3.11; name another one: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON)" \
+	    "is older than 3.11; name another one: make PYTHON=python3.12" >&2; exit 1; }
 	@$(call need,$(PYTHON) -c 'import venv; import ensurepip',$(PYTHON) has no venv,python3-venv)
 	@$(call need,$(PYTHON) -c '$(HEADER_THERE)',Python.h is missing,python3-dev)
 	@$(call need,echo 'int main(void){}' | $(CC) -x c -o /dev/null -,$(CC) cannot link,gcc libc6-dev)
