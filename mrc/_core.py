@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The only importer of the compiled module: typed calls, error translation, pins.
+
+Everything here is one call into C, or the packing around it. Objects with a life of their own
+(protection domains, regions, queues, pairs) are in the modules above.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ._ffi import ffi, lib
+from .errors import MrcForkError, MrcResourceError, MrcUsageError
+from .types import (
+    Backend,
+    DropReason,
+    EvEvent,
+    EvReason,
+    EvState,
+    PathStats,
+    PortCap,
+    PortStats,
+    QpState,
+    QpStats,
+    WcStatus,
+)
+
+__all__ = ["MemWire", "Pin", "Pump", "QpMask", "records"]
+
+_EVENT_BATCH = 256
+_ERRNO_BASE = 1000  # the pump returns -(1000 + errno) for what the system refused
+
+_QP_STAT_FIELDS = tuple(QpStats.__dataclass_fields__)
+_PORT_STAT_FIELDS = tuple(PortStats.__dataclass_fields__)
+_PATH_STAT_FIELDS = tuple(PathStats.__dataclass_fields__)
+
+
+class QpMask:
+    """Bits of the modify mask, by the names of csrc/core/mrc_types.h."""
+
+    STATE = lib.MRC_QP_STATE
+    ACCESS = lib.MRC_QP_ACCESS
+    AV = lib.MRC_QP_AV
+    RQ_PSN = lib.MRC_QP_RQ_PSN
+    SQ_PSN = lib.MRC_QP_SQ_PSN
+    PATH = lib.MRC_QP_PATH
+    CC = lib.MRC_QP_CC
+    MPR = lib.MRC_QP_MPR
+    MPR_DEST = lib.MRC_QP_MPR_DEST
+    WIMM = lib.MRC_QP_WIMM
+    WIMM_DEST = lib.MRC_QP_WIMM_DEST
+    TIMEOUT = lib.MRC_QP_TIMEOUT
+    RETRY = lib.MRC_QP_RETRY
+    SACK = lib.MRC_QP_SACK
+    TRAIN = lib.MRC_QP_TRAIN
+    CAP = lib.MRC_QP_CAP
+
+
+class Pin:
+    """The memory of one buffer object, held in place until `release`.
+
+    While it lives the exporter cannot resize or free the memory. Raises MrcUsageError for what
+    is no contiguous buffer, is empty, or is read-only although `writable` is asked for.
+    """
+
+    __slots__ = ("_cdata", "addr", "nbytes")
+
+    def __init__(self, buffer: Any, *, writable: bool) -> None:
+        try:
+            self._cdata = ffi.from_buffer("uint8_t[]", buffer, require_writable=writable)
+        except (TypeError, ValueError, BufferError) as exc:
+            raise MrcUsageError(f"cannot register {type(buffer).__name__}: {exc}") from exc
+        self.nbytes = int(ffi.sizeof(self._cdata))
+        if self.nbytes == 0:
+            raise MrcUsageError("cannot register an empty buffer")
+        self.addr = int(ffi.cast("uintptr_t", self._cdata))
+
+    def release(self) -> None:
+        ffi.release(self._cdata)
+
+
+def records(cdecl: str, count: int) -> tuple[Any, memoryview]:
+    """A zeroed C array of structs, and its bytes for packing and unpacking by offset."""
+    array = ffi.new(f"struct {cdecl}[]", count)
+    return array, memoryview(ffi.buffer(array)).cast("B")
+
+
+class MemWire:
+    """A wire in memory between two contexts of one process, for tests and examples.
+
+    `ring` packets fit each way; faults are drawn from `seed`. Must outlive both contexts.
+    """
+
+    __slots__ = ("ptr",)
+
+    def __init__(self, ring: int = 4096, seed: int = 1) -> None:
+        self.ptr = lib.mrc_mem_wire_create(ring, seed)
+        if self.ptr == ffi.NULL:
+            raise MrcUsageError(f"cannot make a memory wire of {ring} packets")
+
+    def faults(self, *, loss_ppm: int = 0, dup_ppm: int = 0, ev: int | None = None) -> None:
+        """Lose and duplicate that many packets per million; `ev` restricts both to one EV."""
+        self._check()
+        target = -1 if ev is None else ev
+        if lib.mrc_mem_wire_faults(self.ptr, target, loss_ppm, dup_ppm) < 0:
+            raise MrcUsageError("loss and duplication are 0..1000000 per million")
+
+    def close(self) -> None:
+        if self.ptr != ffi.NULL:
+            lib.mrc_mem_wire_destroy(self.ptr)
+            self.ptr = ffi.NULL
+
+    def _check(self) -> None:
+        if self.ptr == ffi.NULL:
+            raise MrcUsageError("the memory wire is closed")
+
+
+_USAGE_TEXT = {
+    lib.MRC_ERR_INVAL: "an argument is out of range",
+    lib.MRC_ERR_STATE: "not possible in the present state",
+    lib.MRC_ERR_NOENT: "no such object",
+    lib.MRC_ERR_BUSY: "the object is in use",
+    lib.MRC_ERR_ACCESS: "key, access flags or bounds refuse the memory",
+}
+
+
+def _fill(target: Any, values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        try:
+            setattr(target, name, value)
+        except (OverflowError, TypeError) as exc:
+            raise MrcUsageError(f"{name}: {value!r} is out of range") from exc
+
+
+class Pump:
+    """Owner of one C pump. Every method raises MrcForkError in a child process (field report 77),
+    MrcUsageError once closed, and otherwise translates the negative returns of mrc_pump.h."""
+
+    __slots__ = ("_events", "_pid", "_ptr")
+
+    def __init__(self, **cfg: int) -> None:
+        native = ffi.new("struct mrc_engine_cfg *")
+        _fill(native, cfg)
+        self._pid = os.getpid()
+        self._ptr = lib.mrc_pump_create(native)
+        if self._ptr == ffi.NULL:
+            raise MrcUsageError("the context limits are out of range, or there is no memory")
+        self._events = ffi.new("struct mrc_ev_event[]", _EVENT_BATCH)
+
+    @property
+    def ptr(self) -> Any:
+        if os.getpid() != self._pid:
+            raise MrcForkError(
+                "this object belongs to the process that made it; "
+                "after fork() a child needs a Context of its own"
+            )
+        if self._ptr == ffi.NULL:
+            raise MrcUsageError("the context is closed")
+        return self._ptr
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._ptr == ffi.NULL)
+
+    def close(self) -> None:
+        """Free everything. In a forked child nothing is touched: descriptors are shared."""
+        if self._ptr != ffi.NULL and os.getpid() == self._pid:
+            lib.mrc_pump_destroy(self._ptr)
+        self._ptr = ffi.NULL
+
+    def _checked(self, rc: int, what: str) -> int:
+        if rc >= 0:
+            return rc
+        words = ffi.string(lib.mrc_pump_error(self._ptr)).decode(errors="replace")
+        if rc <= -_ERRNO_BASE:
+            errno = -rc - _ERRNO_BASE
+            raise OSError(errno, f"{what}: {words or os.strerror(errno)}")
+        if rc == lib.MRC_ERR_FULL:
+            raise MrcResourceError(f"{what}: {words or 'no room'}")
+        raise MrcUsageError(f"{what}: {words or _USAGE_TEXT.get(rc, f'error {rc}')}")
+
+    # -- the loop ----------------------------------------------------------------------------
+
+    def fd(self) -> int:
+        return lib.mrc_pump_fd(self.ptr)
+
+    def turn(self, budget: int) -> int:
+        return self._checked(lib.mrc_pump_turn(self.ptr, budget), "turn")
+
+    def wait(self, timeout_ms: int) -> int:
+        return self._checked(lib.mrc_pump_wait(self.ptr, timeout_ms), "wait")
+
+    def now(self) -> int:
+        return lib.mrc_pump_now(self.ptr)
+
+    def drops(self) -> dict[str, int]:
+        ptr = self.ptr
+        return {d.name.lower(): lib.mrc_pump_drops(ptr, d) for d in DropReason}
+
+    def events(self) -> list[EvEvent]:
+        found: list[EvEvent] = []
+        while True:
+            n = self._checked(
+                lib.mrc_pump_events(self.ptr, self._events, _EVENT_BATCH), "events"
+            )
+            found.extend(_ev_event(self._events[i]) for i in range(n))
+            if n < _EVENT_BATCH:
+                return found
+
+    # -- ports, paths, controllers -----------------------------------------------------------
+
+    def port_add(self, kind: Backend, addr: bytes, wire: MemWire | None, **cfg: int) -> int:
+        native = ffi.new("struct mrc_port_cfg *")
+        _fill(native, cfg)
+        native.kind = kind.value
+        native.addr = list(addr)
+        if wire is not None:
+            native.wire = wire.ptr
+        return self._checked(lib.mrc_pump_port_add(self.ptr, native), f"{kind.name.lower()} port")
+
+    def port_stats(self, port: int) -> PortStats:
+        out = ffi.new("struct mrc_port_stats *")
+        self._checked(lib.mrc_pump_port_stats(self.ptr, port, out), "port statistics")
+        values = {name: getattr(out, name) for name in _PORT_STAT_FIELDS}
+        values["caps"] = PortCap(values["caps"])
+        values["kind"] = Backend(values["kind"])
+        return PortStats(**values)
+
+    def path_create(
+        self,
+        port: int,
+        peer: Mapping[str, Any],
+        cfg: Mapping[str, int],
+        lanes: Sequence[tuple[int, int, bool, bytes]],
+    ) -> tuple[int, bytes]:
+        """peer: src, dst (16 bytes), scope_id, dport. lanes: (ev, plane, backup, template).
+        Returns the path id and the source address in use."""
+        native_peer = ffi.new("struct mrc_peer_addr *")
+        native_cfg = ffi.new("struct mrc_path_cfg *")
+        native_lanes = ffi.new("struct mrc_lane_cfg[]", len(lanes))
+        src_out = ffi.new("uint8_t[16]")
+        _fill(native_peer, {k: list(v) if isinstance(v, bytes) else v for k, v in peer.items()})
+        _fill(native_cfg, {**cfg, "count": len(lanes)})
+        for native, (ev, plane, backup, template) in zip(native_lanes, lanes, strict=True):
+            _fill(native, {"ev": ev, "plane": plane, "backup": backup})
+            native.tmpl_len = len(template)
+            ffi.memmove(native.tmpl, template, len(template))
+        rc = lib.mrc_pump_path_create(
+            self.ptr, port, native_peer, native_cfg, native_lanes, src_out
+        )
+        return self._checked(rc, "path table"), bytes(src_out)
+
+    def path_destroy(self, path: int) -> None:
+        self._checked(lib.mrc_pump_path_destroy(self.ptr, path), "close path table")
+
+    def path_stats(self, path: int, count: int) -> list[PathStats]:
+        out = ffi.new("struct mrc_path_stats[]", count)
+        n = self._checked(lib.mrc_pump_path_stats(self.ptr, path, out, count), "path statistics")
+        return [_path_stats(out[i]) for i in range(min(n, count))]
+
+    def path_set_state(self, path: int, ev: int, state: EvState) -> None:
+        rc = lib.mrc_pump_path_set_state(self.ptr, path, ev, state)
+        self._checked(rc, f"EV {ev:#x} to {state.name}")
+
+    def path_set_planes(self, path: int, local_up: int, remote_up: int) -> None:
+        rc = lib.mrc_pump_path_set_planes(self.ptr, path, local_up, remote_up)
+        self._checked(rc, "plane masks")
+
+    def cc_create(self, cfg: Mapping[str, int | float | bool]) -> int:
+        native = ffi.new("struct mrc_cc_cfg *")
+        _fill(native, cfg)
+        return self._checked(lib.mrc_pump_cc_create(self.ptr, native), "congestion controller")
+
+    def cc_destroy(self, cc: int) -> None:
+        self._checked(lib.mrc_pump_cc_destroy(self.ptr, cc), "close congestion controller")
+
+    # -- memory, completion queues -----------------------------------------------------------
+
+    def mr_register(self, pd: int, pin: Pin, access: int, key: int) -> int:
+        rkey = ffi.new("uint32_t *")
+        addr = ffi.cast("void *", pin.addr)
+        rc = lib.mrc_pump_mr_register(self.ptr, pd, addr, pin.nbytes, access, key, rkey)
+        self._checked(rc, "register memory")
+        return int(rkey[0])
+
+    def mr_deregister(self, rkey: int) -> None:
+        self._checked(lib.mrc_pump_mr_deregister(self.ptr, rkey), "close memory region")
+
+    def cq_create(self, depth: int) -> int:
+        return self._checked(lib.mrc_pump_cq_create(self.ptr, depth), "completion queue")
+
+    def cq_destroy(self, cq: int) -> None:
+        self._checked(lib.mrc_pump_cq_destroy(self.ptr, cq), "close completion queue")
+
+    def cq_poll(self, cq: int, array: Any, size: int) -> int:
+        return self._checked(lib.mrc_pump_cq_poll(self.ptr, cq, array, size), "poll")
+
+    def cq_overrun(self, cq: int) -> bool:
+        return self._checked(lib.mrc_pump_cq_overrun(self.ptr, cq), "completion queue") != 0
+
+    # -- queue pairs -------------------------------------------------------------------------
+
+    def qp_create(self, **init: int) -> int:
+        native = ffi.new("struct mrc_qp_init *")
+        _fill(native, init)
+        return self._checked(lib.mrc_pump_qp_create(self.ptr, native), "queue pair")
+
+    def qp_modify(self, qpn: int, values: Mapping[str, Any], mask: int) -> None:
+        native = ffi.new("struct mrc_qp_attr *")
+        _fill(native, {k: list(v) if isinstance(v, bytes) else v for k, v in values.items()})
+        self._checked(lib.mrc_pump_qp_modify(self.ptr, qpn, native, mask), f"modify QP {qpn}")
+
+    def qp_query(self, qpn: int) -> dict[str, Any]:
+        out = ffi.new("struct mrc_qp_attr *")
+        self._checked(lib.mrc_pump_qp_query(self.ptr, qpn, out), f"query QP {qpn}")
+        plain = {name: getattr(out, name) for name in dir(out) if not name.endswith("_")}
+        return plain | {"src": bytes(out.src), "dst": bytes(out.dst)}
+
+    def qp_destroy(self, qpn: int) -> None:
+        self._checked(lib.mrc_pump_qp_destroy(self.ptr, qpn), f"close QP {qpn}")
+
+    def post_send(self, qpn: int, array: Any, count: int) -> int:
+        """How many were accepted, in order; 0 when the queue is full."""
+        rc = lib.mrc_pump_post_send(self.ptr, qpn, array, count)
+        return 0 if rc == lib.MRC_ERR_FULL else self._checked(rc, f"post to QP {qpn}")
+
+    def post_recv(self, qpn: int, wr_ids: Sequence[int]) -> int:
+        native = ffi.new("uint64_t[]", list(wr_ids))
+        rc = lib.mrc_pump_post_recv(self.ptr, qpn, native, len(wr_ids))
+        return 0 if rc == lib.MRC_ERR_FULL else self._checked(rc, f"post receive to QP {qpn}")
+
+    def qp_stats(self, qpn: int) -> QpStats:
+        out = ffi.new("struct mrc_qp_stats *")
+        self._checked(lib.mrc_pump_qp_stats(self.ptr, qpn, out), f"statistics of QP {qpn}")
+        values = {name: getattr(out, name) for name in _QP_STAT_FIELDS}
+        values["state"] = QpState(values["state"])
+        values["error"] = WcStatus(values["error"])
+        return QpStats(**values)
+
+
+def _ev_event(e: Any) -> EvEvent:
+    return EvEvent(
+        time=e.time,
+        ev=e.ev,
+        plane=e.plane,
+        from_state=EvState(getattr(e, "from")),
+        to_state=EvState(e.to),
+        reason=EvReason(e.reason),
+        drop_count=e.drop_count,
+        path=e.table,
+    )
+
+
+def _path_stats(s: Any) -> PathStats:
+    values = {name: getattr(s, name) for name in _PATH_STAT_FIELDS}
+    values["state"] = EvState(values["state"])
+    return PathStats(**values)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Congestion control: CcProfile, NsccConfig, and the Controller of one destination (E)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from ._children import warn_unclosed
+from .device import Context
+from .errors import MrcUsageError
+from .types import PATH_MTUS, CcKind
+
+__all__ = ["CcProfile", "Controller", "NsccConfig"]
+
+
+@dataclass(frozen=True, slots=True)
+class NsccConfig:
+    """Parameters by their API names (C.5, E.4); 0 derives the default from rate and base RTT.
+
+    Times in ns, max_cwnd, adjust_bytes_threshold, fi and eta in bytes, qa_gate as log2, the rest
+    plain numbers.
+    """
+
+    base_rtt: int = 0
+    target_delay: int = 0
+    max_cwnd: int = 0
+    adjust_bytes_threshold: int = 0
+    adjust_period_threshold: int = 0
+    qa_threshold: int = 0
+    qa_gate: float = 0.0
+    eta: float = 0.0
+    fi: float = 0.0
+    fi_scale: float = 0.0
+    gamma: float = 0.0
+    max_md_jump: float = 0.0
+    disable_qa: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CcProfile:
+    """Which controller, for what network.
+
+    link_bps: rate of the slower of the two hosts, bit/s. base_rtt_ns: round trip of a full packet
+    over the longest idle path. window: bytes in flight, of FIXED always, of NSCC at most; 0
+    derives it. trimming: the fabric trims.
+    """
+
+    kind: CcKind = CcKind.NSCC
+    link_bps: int = 10_000_000_000
+    base_rtt_ns: int = 200_000
+    window: int = 0
+    trimming: bool = False
+    nscc: NsccConfig = field(default_factory=NsccConfig)
+
+    def __post_init__(self) -> None:
+        if self.kind is CcKind.FIXED and self.window < 1:
+            raise MrcUsageError("a fixed window needs its size in bytes")
+        if self.window < 0 or self.link_bps < 1 or self.base_rtt_ns < 1:
+            raise MrcUsageError("window, link rate and base RTT must be positive")
+
+    def native(self, path_mtu: int) -> dict[str, int | float | bool]:
+        """The fields of struct mrc_cc_cfg."""
+        n = self.nscc
+        return {
+            "kind": int(self.kind),
+            "trimming": self.trimming,
+            "disable_qa": n.disable_qa,
+            "mtu_bytes": path_mtu,
+            "link_bps": self.link_bps,
+            "base_rtt_ns": n.base_rtt or self.base_rtt_ns,
+            "target_delay_ns": n.target_delay,
+            "fi": n.fi,
+            "fi_scale": n.fi_scale,
+            "eta": n.eta,
+            "gamma": n.gamma,
+            "max_md_jump": n.max_md_jump,
+            "qa_gate": n.qa_gate,
+            "qa_threshold_ns": n.qa_threshold,
+            "max_cwnd_bytes": n.max_cwnd or self.window,
+            "adjust_bytes": n.adjust_bytes_threshold,
+            "adjust_period_ns": n.adjust_period_threshold,
+        }
+
+
+class Controller:
+    """The controller of one destination, shared by the queue pairs to it (QPCC, H42)."""
+
+    def __init__(self, ctx: Context, profile: CcProfile, path_mtu: int) -> None:
+        if path_mtu not in PATH_MTUS:
+            raise MrcUsageError(f"path MTU {path_mtu} is not one of {PATH_MTUS}")
+        self.ctx = ctx
+        self.profile = profile
+        self.number = ctx.pump.cc_create(profile.native(path_mtu))
+        self._closed = False
+        ctx.controllers.add(self)
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        """MrcUsageError while a queue pair uses it. Twice is once."""
+        if self._closed:
+            return
+        if not self.ctx.closed:
+            self.ctx.pump.cc_destroy(self.number)
+        self._closed = True
+        self.ctx.controllers.discard(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True) and not self.ctx.closed:
+            warn_unclosed(self)

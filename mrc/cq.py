@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""CompletionQueue and the batches it is polled into."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Self
+
+from ._children import Children, warn_unclosed
+from ._core import records
+from .device import Context
+from .errors import MrcUsageError
+from .types import WcFlags, WcOpcode, WcStatus, WorkCompletion
+
+__all__ = ["CompletionQueue", "WcBatch", "work_completion"]
+
+_WC = struct.Struct("=QIIIBBBxQ")  # struct mrc_wc
+
+
+class WcBatch:
+    """Room for `size` completions; what a poll left is valid until the next poll into it."""
+
+    __slots__ = ("_bytes", "array", "count", "size")
+
+    def __init__(self, size: int = 256) -> None:
+        if size < 1:
+            raise MrcUsageError("a completion batch needs room for at least one")
+        self.size = size
+        self.count = 0
+        self.array, self._bytes = records("mrc_wc", size)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def tuples(self) -> Iterator[tuple[int, ...]]:
+        """(wr_id, qpn, byte_len, imm, status, opcode, flags, reserved): the fast way."""
+        return _WC.iter_unpack(self._bytes[: self.count * _WC.size])
+
+    def __iter__(self) -> Iterator[WorkCompletion]:
+        for fields in self.tuples():
+            yield work_completion(fields)
+
+
+def work_completion(fields: Sequence[int]) -> WorkCompletion:
+    """The record of one tuple of WcBatch.tuples()."""
+    wr_id, qpn, byte_len, imm, status, opcode, flags = fields[:7]
+    return WorkCompletion(
+        wr_id, qpn, byte_len, imm, WcStatus(status), WcOpcode(opcode), WcFlags(flags)
+    )
+
+
+class CompletionQueue:
+    """A ring of `depth` completions. When it overruns, `overrun` stays true: never a silent loss.
+
+    Closing closes the queue pairs that complete into it.
+    """
+
+    def __init__(self, ctx: Context, depth: int = 256) -> None:
+        self.ctx = ctx
+        self.depth = depth
+        self.number = ctx.pump.cq_create(depth)
+        self.qps = Children()
+        self._closed = False
+        ctx.cqs.add(self)
+
+    def require_open(self) -> None:
+        """MrcUsageError when closed."""
+        if self._closed:
+            raise MrcUsageError("the completion queue is closed")
+
+    def poll(self, batch: WcBatch | int = 16) -> WcBatch:
+        """Take what is there, without waiting: into the batch given, or a new one of that size."""
+        self.require_open()
+        target = WcBatch(batch) if isinstance(batch, int) else batch
+        target.count = 0
+        target.count = self.ctx.pump.cq_poll(self.number, target.array, target.size)
+        return target
+
+    @property
+    def overrun(self) -> bool:
+        """Did completions come while the ring was full?"""
+        self.require_open()
+        return self.ctx.pump.cq_overrun(self.number)
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        """Close its queue pairs, then itself; completions not polled are gone. Twice is once."""
+        if self._closed:
+            return
+        self.qps.close_all()
+        if not self.ctx.closed:
+            self.ctx.pump.cq_destroy(self.number)
+        self._closed = True
+        self.ctx.cqs.discard(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True) and not self.ctx.closed:
+            warn_unclosed(self)
+
+    def __repr__(self) -> str:
+        return f"<CompletionQueue {self.number} depth {self.depth}>"

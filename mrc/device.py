@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Context: one engine, its ports, one file descriptor, turn()."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+from dataclasses import asdict, dataclass
+from types import TracebackType
+from typing import Self
+
+from ._children import Children, warn_unclosed
+from ._core import Pin, Pump
+from .errors import MrcUsageError
+from .types import EvEvent, TurnFlags
+
+__all__ = ["Context", "ContextLimits", "DscpClasses"]
+
+_log = logging.getLogger("mrc")
+
+
+@dataclass(frozen=True, slots=True)
+class ContextLimits:
+    """How many objects a context can hold at the same time; memory is set aside for the tables."""
+
+    qp_max: int = 1024
+    mr_max: int = 4096
+    cq_max: int = 1024
+    path_max: int = 1024
+    cc_max: int = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class DscpClasses:
+    """DSCP values of the classes of A.13.5, 0..63. `trimmed` 0: no fabric here trims."""
+
+    dscp_data: int = 0
+    dscp_retx: int = 0
+    dscp_control: int = 46
+    dscp_trimmed: int = 12
+    dscp_trimmed_lasthop: int = 16
+
+
+class Context:
+    """Parent of everything. Used by one thread at a time.
+
+    `seed` fixes every random choice of the engine (order of paths); the default is the MRC_SEED
+    environment variable, else 64 random bits, logged at debug level. `solicited_bit7` sends the
+    solicited event in bit 7 of BTH byte 1 (H2). Closing closes all that hangs off it.
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int | None = None,
+        limits: ContextLimits | None = None,
+        dscp: DscpClasses | None = None,
+        solicited_bit7: bool = False,
+    ) -> None:
+        self.seed = _seed() if seed is None else seed & (1 << 64) - 1
+        self.limits = limits or ContextLimits()
+        self.pump = Pump(
+            seed=self.seed,
+            se_bit7=int(solicited_bit7),
+            **asdict(self.limits),
+            **asdict(dscp or DscpClasses()),
+        )
+        _log.debug("context seed %#018x", self.seed)
+        self.pds = Children()
+        self.cqs = Children()
+        self.paths = Children()
+        self.controllers = Children()
+        # Memory stays pinned while C knows it, even when the MemoryRegion object was lost.
+        self.pins: dict[int, Pin] = {}
+        self.keepalive: list[object] = []
+        self._pd_last = 0
+
+    @property
+    def fd(self) -> int:
+        """Readable when a turn is due: poll it, or give it to an event loop."""
+        return self.pump.fd()
+
+    @property
+    def closed(self) -> bool:
+        return self.pump.closed
+
+    def turn(self, budget: int = 0) -> TurnFlags:
+        """Packets in, time, packets out; at most `budget` packets each way (0: the default).
+
+        OSError: a port became unusable. MrcUsageError: another thread is inside.
+        """
+        return TurnFlags(self.pump.turn(budget))
+
+    def wait(self, timeout_ms: int = -1) -> TurnFlags:
+        """Block until a turn is due or the time passed (-1: no limit), then one turn."""
+        return TurnFlags(self.pump.wait(timeout_ms))
+
+    def now(self) -> int:
+        """The clock of all times in events and statistics: monotonic, ns."""
+        return self.pump.now()
+
+    def events(self) -> list[EvEvent]:
+        """EV events of all path tables since the last call (C.6)."""
+        return self.pump.events()
+
+    def drops(self) -> dict[str, int]:
+        """Packets dropped, by reason; every reason is present."""
+        return self.pump.drops()
+
+    def next_pd(self) -> int:
+        """A protection domain number not used before in this context."""
+        self._pd_last += 1
+        return self._pd_last
+
+    def close(self) -> None:
+        """Close everything that hangs off this context, and its sockets. Twice is once.
+
+        In a forked child nothing but this object's own state is touched.
+        """
+        if self.pump.closed:
+            return
+        # The engine goes first: it frees all objects at once, whatever refers to whatever. The
+        # children then only learn that they are closed, and the memory is let go last.
+        self.pump.close()
+        for children in (self.pds, self.cqs, self.paths, self.controllers):
+            children.close_all()
+        for pin in self.pins.values():
+            pin.release()
+        self.pins.clear()
+        self.keepalive.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        pump = getattr(self, "pump", None)
+        if pump is not None and not pump.closed:
+            warn_unclosed(self)
+
+
+def _seed() -> int:
+    text = os.environ.get("MRC_SEED")
+    if text is None:
+        return secrets.randbits(64)
+    try:
+        return int(text, 0) & (1 << 64) - 1
+    except ValueError:
+        raise MrcUsageError(f"MRC_SEED={text!r} is not an integer") from None

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Entropy values: one path each, and the profile that lists them (D.1 to D.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv6Address
+from pathlib import Path
+
+from .errors import MrcProfileError
+from .types import EV_MAX, PLANE_MAX, EvFormat
+
+__all__ = ["EvEntry", "EvField", "EvProfile", "expand", "split_value"]
+
+# Bits of an expanded path value (D.2), and the field widths assumed when a profile names none.
+VALUE_BITS = {EvFormat.UDP: 16, EvFormat.STEV: 32, EvFormat.SRV6: 128, EvFormat.SRV6_SRH: 256}
+_USID = (32, 16, 16, 16, 16, 16, 16)  # F3216: block, then six uSIDs (A.13.1)
+DEFAULT_WIDTHS: dict[EvFormat, tuple[int, ...]] = {
+    EvFormat.UDP: (16,),
+    EvFormat.STEV: (16, 16),
+    EvFormat.SRV6: _USID,
+    EvFormat.SRV6_SRH: _USID + _USID,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EvField:
+    """One field of a generated profile (D.3). width 1..32 bits; mask 0 fixes the field to init;
+    otherwise min..max are the values of the masked bits, max 0 meaning all of them."""
+
+    width: int
+    init: int = 0
+    min: int = 0
+    max: int = 0
+    mask: int = 0
+
+    @property
+    def bits(self) -> int:
+        """How many bits of the EV the field takes."""
+        return self.mask.bit_count()
+
+    @property
+    def top(self) -> int:
+        """Highest value of the masked bits."""
+        return self.max if self.max or self.min else (1 << self.bits) - 1
+
+    def check(self) -> tuple[str, str] | None:
+        """(key, reason) of the first broken rule of D.3, or None."""
+        if not 1 <= self.width <= 32:
+            return "width", f"{self.width} is not in 1..32"
+        if not 0 <= self.init < 1 << self.width:
+            return "init", f"{self.init:#x} does not fit {self.width} bits"
+        if not 0 <= self.mask < 1 << self.width:
+            return "mask", f"{self.mask:#x} has bits outside the width of {self.width}"
+        if not 0 <= self.max < 1 << self.bits:
+            return "max", f"{self.max} does not fit the {self.bits} bits of the mask"
+        if not 0 <= self.min <= self.top:
+            return "min", f"{self.min} is not in 0..{self.top}"
+        return None
+
+    def deposit(self, value: int) -> int:
+        """init with the bits of `value`, most significant first, put into the mask positions
+        from the highest to the lowest (D.4 step 2)."""
+        result = self.init
+        left = self.bits
+        for position in range(self.width - 1, -1, -1):
+            if self.mask >> position & 1:
+                left -= 1
+                result = result & ~(1 << position) | (value >> left & 1) << position
+        return result
+
+
+def split_value(fields: Sequence[EvField], ev: bytes) -> list[int]:
+    """The bits of each field in an EV, a byte string read from the top bit of byte 0 (H24).
+
+    MrcProfileError: the EV is too short, or a bit beyond those consumed is set (D.3).
+    """
+    total = sum(f.bits for f in fields)
+    left = len(ev) * 8
+    if left < total:
+        raise MrcProfileError(f"an EV of {left} bits is shorter than the {total} bits of its fields")
+    number = int.from_bytes(ev, "big")
+    values = []
+    for f in fields:
+        left -= f.bits
+        values.append(number >> left & (1 << f.bits) - 1)
+    if number & (1 << left) - 1:
+        raise MrcProfileError(f"EV {ev.hex()} has bits set beyond the {total} of its fields")
+    return values
+
+
+def expand(
+    fields: Sequence[EvField], widths: Sequence[int], values: Sequence[int], total_bits: int
+) -> int:
+    """The path value: each field, right-aligned in its format width, left-aligned in
+    `total_bits` (D.4)."""
+    result = 0
+    used = 0
+    for f, width, value in zip(fields, widths, values, strict=False):
+        result = result << width | f.deposit(value)
+        used += width
+    return result << (total_bits - used)
+
+
+@dataclass(frozen=True, slots=True)
+class EvEntry:
+    """One path. `value`: the 32-bit EV on the wire, high half in the flow label, low half the
+    UDP source port (A.12). `plane` 1..31. `dst`: outer destination of SRv6; `srh`: its segment."""
+
+    value: int
+    plane: int = 1
+    dst: IPv6Address | None = None
+    srh: IPv6Address | None = None
+    backup: bool = False
+
+    @property
+    def source_port(self) -> int:
+        return self.value & 0xFFFF
+
+    @property
+    def flow_label(self) -> int:
+        return self.value >> 16
+
+
+@dataclass(frozen=True, slots=True)
+class EvProfile:
+    """All paths of a connection, hashable, checked when made (MrcProfileError).
+
+    min_active: the number of paths below which a verdict of ASSUMED_BAD never goes (D.3).
+    """
+
+    format: EvFormat
+    entries: tuple[EvEntry, ...]
+    min_active: int = 0
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.min_active:  # a quarter, as in the examples D.3 quotes
+            active = sum(not e.backup for e in self.entries)
+            object.__setattr__(self, "min_active", max(1, active // 4))
+        problem = self.problem()
+        if problem is not None:
+            raise MrcProfileError(f"{self.name or 'EV profile'}: {problem}")
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[EvEntry]:
+        return iter(self.entries)
+
+    @classmethod
+    def udp(cls, count: int, sport_base: int = 49152, planes: int = 1) -> EvProfile:
+        """EV i is UDP source port sport_base + i; planes take turns."""
+        if not 1 <= count <= EV_MAX:
+            raise MrcProfileError(f"the number of EVs {count} is not in 1..{EV_MAX}")
+        if not 1 <= planes <= PLANE_MAX:
+            raise MrcProfileError(f"the number of planes {planes} is not in 1..{PLANE_MAX}")
+        if sport_base < 1 or sport_base + count > 0x10000:
+            raise MrcProfileError(
+                f"source ports {sport_base}..{sport_base + count - 1} are not in 1..65535"
+            )
+        entries = tuple(EvEntry(sport_base + i, 1 + i % planes) for i in range(count))
+        return cls(EvFormat.UDP, entries)
+
+    @classmethod
+    def load(cls, path: str | Path) -> EvProfile:
+        """Read a TOML file. OSError: it cannot be read. MrcProfileError: names file, place and
+        reason."""
+        from .evfile import load_profile  # noqa: PLC0415 - only when a file is used
+
+        return load_profile(Path(path))
+
+    def problem(self) -> str | None:
+        """The first broken rule, with its place, or None."""
+        if not 1 <= len(self.entries) <= EV_MAX:
+            return f"{len(self.entries)} EVs, where 1..{EV_MAX} are possible"
+        seen: dict[int, int] = {}
+        for index, entry in enumerate(self.entries, 1):
+            why = entry_problem(self.format, entry)
+            if why is not None:
+                return f"[[ev]] {index}: {why[0]}: {why[1]}"
+            if entry.value in seen:
+                return f"[[ev]] {index}: value: {entry.value:#x} is [[ev]] {seen[entry.value]} too"
+            seen[entry.value] = index
+        active = sum(not e.backup for e in self.entries)
+        if active == 0:
+            return "all EVs are backups"
+        if not 1 <= self.min_active <= active:
+            return f"min_active: {self.min_active} is not in 1..{active}, the active EVs"
+        return None
+
+
+def entry_problem(fmt: EvFormat, e: EvEntry) -> tuple[str, str] | None:
+    """(key, reason) of the first rule the entry breaks for this format, or None."""
+    widest = 0xFFFF if fmt is EvFormat.UDP else 0xFFFFFFFF
+    if not 0 <= e.value <= widest:
+        return "value", f"{e.value:#x} does not fit format {fmt.value}"
+    if e.source_port == 0:
+        return "value", f"{e.value:#x} gives UDP source port 0"
+    if not 1 <= e.plane <= PLANE_MAX:
+        return "port", f"{e.plane} is not in 1..{PLANE_MAX}"
+    wants_dst = fmt in (EvFormat.SRV6, EvFormat.SRV6_SRH)
+    if wants_dst != (e.dst is not None):
+        return "dst", f"is {'needed' if wants_dst else 'not possible'} with format {fmt.value}"
+    if (fmt is EvFormat.SRV6_SRH) != (e.srh is not None):
+        return "srh", f"belongs to format srv6-srh, and to no other; this is {fmt.value}"
+    for key, address in (("dst", e.dst), ("srh", e.srh)):
+        if address is not None and (address.is_multicast or address.is_unspecified):
+            return key, f"{address} is no destination"
+    return None

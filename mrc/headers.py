@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Outer headers of SRv6 packets: a template per peer and format, specialised per EV (A.13).
+
+The template is built with scapy, imported when the first one is needed (it costs a second).
+C patches payload length, traffic class and flow label per packet.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv6Address
+
+from .errors import MrcUsageError
+from .ev import EvEntry, EvProfile
+from .types import EvFormat
+
+__all__ = ["HOP_LIMIT", "outer_template", "outer_templates"]
+
+HOP_LIMIT = 64  # A.2
+_DST_AT = 24  # destination address inside an IPv6 header
+_SEGMENT_AT = 48  # the one SRH entry: IPv6 header 40, SRH fixed part 8
+
+
+def outer_template(fmt: EvFormat, src: IPv6Address) -> bytes:
+    """IPv6 (next header 41), or IPv6 and a reduced SRH with one entry (next header 43), with
+    unspecified destination and segment.
+
+    SRH: Segments Left 1, Last Entry 0: the entry follows once the first carrier is used up (H26).
+    """
+    from scapy.layers.inet6 import IPv6, IPv6ExtHdrSegmentRouting  # noqa: PLC0415
+
+    outer = IPv6(src=str(src), dst="::", hlim=HOP_LIMIT, nh=41, plen=0)
+    if fmt is EvFormat.SRV6:
+        return bytes(outer)
+    if fmt is EvFormat.SRV6_SRH:
+        outer.nh = 43
+        srh = IPv6ExtHdrSegmentRouting(nh=41, segleft=1, lastentry=0, addresses=["::"])
+        return bytes(outer / srh)
+    raise MrcUsageError(f"format {fmt.value} has no outer header")
+
+
+def _specialise(template: bytearray, entry: EvEntry) -> bytes:
+    if entry.dst is None:
+        raise MrcUsageError(f"EV {entry.value:#x} has no outer destination")
+    template[_DST_AT : _DST_AT + 16] = entry.dst.packed
+    if entry.srh is not None:
+        template[_SEGMENT_AT : _SEGMENT_AT + 16] = entry.srh.packed
+    return bytes(template)
+
+
+def outer_templates(profile: EvProfile, src: IPv6Address) -> list[bytes]:
+    """The outer header of each EV, in profile order; empty ones where the format has none."""
+    if profile.format in (EvFormat.UDP, EvFormat.STEV):
+        return [b""] * len(profile)
+    template = bytearray(outer_template(profile.format, src))
+    return [_specialise(template, entry) for entry in profile]

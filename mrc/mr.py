@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""MemoryRegion: pinned bytes with a local and a remote key."""
+
+from __future__ import annotations
+
+import mmap
+import secrets
+from types import TracebackType
+from typing import Any, Self
+
+from ._children import warn_unclosed
+from ._core import Pin
+from .errors import MrcUsageError
+from .pd import ProtectionDomain
+from .types import Access
+
+__all__ = ["MemoryRegion"]
+
+_DEFAULT_ACCESS = Access.LOCAL_WRITE | Access.REMOTE_WRITE
+
+
+class MemoryRegion:
+    """Any contiguous buffer (bytearray, numpy array, mmap, memoryview), registered for transfer.
+
+    The buffer is pinned until close(): a bytearray cannot be resized meanwhile. Read-only memory
+    may be registered with Access.NONE, as a source of writes only. Peers can write to the region
+    only with Access.REMOTE_WRITE, which is the default. The rkey is random, so that it cannot be
+    guessed; it names the region to a peer, together with `addr`.
+    """
+
+    def __init__(
+        self, pd: ProtectionDomain, buffer: Any, access: Access = _DEFAULT_ACCESS
+    ) -> None:
+        pd.require_open()
+        if access & Access.REMOTE_WRITE and not access & Access.LOCAL_WRITE:
+            raise MrcUsageError("REMOTE_WRITE needs LOCAL_WRITE")
+        pin = Pin(buffer, writable=bool(access & Access.LOCAL_WRITE))
+        try:
+            self.rkey = pd.ctx.pump.mr_register(
+                pd.number, pin, int(access), secrets.randbits(32)
+            )
+        except BaseException:
+            pin.release()
+            raise
+        self.pd = pd
+        self.access = access
+        self.addr = pin.addr
+        self.length = pin.nbytes
+        self.buffer = buffer
+        self._closed = False
+        pd.ctx.pins[self.rkey] = pin
+        pd.mrs.add(self)
+
+    @classmethod
+    def register(
+        cls, pd: ProtectionDomain, buffer: Any, access: Access = _DEFAULT_ACCESS
+    ) -> MemoryRegion:
+        """The constructor by the name of the verbs call."""
+        return cls(pd, buffer, access)
+
+    @classmethod
+    def alloc(
+        cls, pd: ProtectionDomain, nbytes: int, access: Access = _DEFAULT_ACCESS
+    ) -> MemoryRegion:
+        """A region over fresh page-aligned zeroed memory; `view` reaches it."""
+        if nbytes < 1:
+            raise MrcUsageError(f"cannot allocate a region of {nbytes} bytes")
+        return cls(pd, mmap.mmap(-1, nbytes), access)
+
+    @property
+    def lkey(self) -> int:
+        """The key for work requests of this side; the same number as rkey."""
+        return self.rkey
+
+    @property
+    def view(self) -> memoryview:
+        """The bytes. Release it (or let it go) before you resize the buffer after close()."""
+        return memoryview(self.buffer).cast("B")
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def range(self, offset: int, length: int | None) -> tuple[int, int]:
+        """(address, length) of a part of the region; None is all that follows the offset.
+
+        MrcUsageError when any of it lies outside.
+        """
+        if self._closed:
+            raise MrcUsageError("the memory region is closed")
+        size = self.length - offset if length is None else length
+        if offset < 0 or size < 0 or offset + size > self.length:
+            raise MrcUsageError(
+                f"bytes {offset}..{offset + size} are outside the region of {self.length}"
+            )
+        return self.addr + offset, size
+
+    def close(self) -> None:
+        """Unregister and unpin. MrcUsageError while a work request refers to it. Twice is once."""
+        if self._closed:
+            return
+        ctx = self.pd.ctx
+        if not ctx.closed:
+            ctx.pump.mr_deregister(self.rkey)
+            ctx.pins.pop(self.rkey).release()
+        self._closed = True
+        self.pd.mrs.discard(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True) and not self.pd.ctx.closed:
+            warn_unclosed(self)
+
+    def __repr__(self) -> str:
+        return f"<MemoryRegion {self.length} bytes at {self.addr:#x} rkey {self.rkey:#010x}>"

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""ProtectionDomain: queue pairs reach only the memory regions of their own domain."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from ._children import Children, warn_unclosed
+from .device import Context
+from .errors import MrcUsageError
+
+__all__ = ["ProtectionDomain"]
+
+
+class ProtectionDomain:
+    """A number C compares; an object Python keeps. Closing closes its queue pairs, then regions."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.ctx = ctx
+        self.number = ctx.next_pd()
+        self.qps = Children()
+        self.mrs = Children()
+        self._closed = False
+        ctx.pds.add(self)
+
+    def require_open(self) -> None:
+        """MrcUsageError when closed."""
+        if self._closed:
+            raise MrcUsageError("the protection domain is closed")
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        """Close queue pairs, then memory regions, then itself. Twice is once."""
+        if self._closed:
+            return
+        self.qps.close_all()
+        self.mrs.close_all()
+        self._closed = True
+        self.ctx.pds.discard(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True) and not self.ctx.closed:
+            warn_unclosed(self)
+
+    def __repr__(self) -> str:
+        return f"<ProtectionDomain {self.number}>"
