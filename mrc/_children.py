@@ -51,6 +51,8 @@ class Children:
 
 
 def warn_unclosed(obj: object) -> None:
-    """For finalisers: say that close() or `with` was forgotten. Nothing is freed here: the
-    owner frees it when it closes."""
+    """For finalisers: say that close() or `with` was forgotten.
+
+    Nothing is freed here: the owner frees it when it closes.
+    """
     warnings.warn(f"unclosed {obj!r}", ResourceWarning, stacklevel=2, source=obj)

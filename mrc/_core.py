@@ -135,8 +135,11 @@ def _fill(target: Any, values: Mapping[str, Any]) -> None:
 
 
 class Pump:
-    """Owner of one C pump. Every method raises MrcForkError in a child process (field report 77),
-    MrcUsageError once closed, and otherwise translates the negative returns of mrc_pump.h."""
+    """Owner of one C pump.
+
+    Every method raises MrcForkError in a child process (field report 77), MrcUsageError once
+    closed, and otherwise translates the negative returns of mrc_pump.h.
+    """
 
     __slots__ = ("_events", "_pid", "_ptr")
 
@@ -235,8 +238,10 @@ class Pump:
         cfg: Mapping[str, int],
         lanes: Sequence[tuple[int, int, bool, bytes]],
     ) -> tuple[int, bytes]:
-        """peer: src, dst (16 bytes), scope_id, dport. lanes: (ev, plane, backup, template).
-        Returns the path id and the source address in use."""
+        """Lanes and path table; returns the path id and the source address in use.
+
+        peer: src, dst (16 bytes), scope_id, dport. lanes: (ev, plane, backup, template).
+        """
         native_peer = ffi.new("struct mrc_peer_addr *")
         native_cfg = ffi.new("struct mrc_path_cfg *")
         native_lanes = ffi.new("struct mrc_lane_cfg[]", len(lanes))

@@ -98,6 +98,7 @@ class Controller:
 
     @property
     def closed(self) -> bool:
+        """True after close()."""
         return self._closed
 
     def close(self) -> None:

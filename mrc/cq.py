@@ -80,12 +80,13 @@ class CompletionQueue:
 
     @property
     def overrun(self) -> bool:
-        """Did completions come while the ring was full?"""
+        """True once completions came while the ring was full."""
         self.require_open()
         return self.ctx.pump.cq_overrun(self.number)
 
     @property
     def closed(self) -> bool:
+        """True after close()."""
         return self._closed
 
     def close(self) -> None:

@@ -83,6 +83,7 @@ class Context:
 
     @property
     def closed(self) -> bool:
+        """True after close()."""
         return self.pump.closed
 
     def turn(self, budget: int = 0) -> TurnFlags:

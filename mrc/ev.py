@@ -26,8 +26,11 @@ DEFAULT_WIDTHS: dict[EvFormat, tuple[int, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class EvField:
-    """One field of a generated profile (D.3). width 1..32 bits; mask 0 fixes the field to init;
-    otherwise min..max are the values of the masked bits, max 0 meaning all of them."""
+    """One field of a generated profile (D.3).
+
+    width 1..32 bits; mask 0 fixes the field to init; otherwise min..max are the values of the
+    masked bits, max 0 meaning all of them.
+    """
 
     width: int
     init: int = 0
@@ -60,8 +63,11 @@ class EvField:
         return None
 
     def deposit(self, value: int) -> int:
-        """init with the bits of `value`, most significant first, put into the mask positions
-        from the highest to the lowest (D.4 step 2)."""
+        """The field with `value` in it (D.4 step 2).
+
+        The bits of `value`, most significant first, replace those of init at the mask positions,
+        highest first.
+        """
         result = self.init
         left = self.bits
         for position in range(self.width - 1, -1, -1):
@@ -79,7 +85,7 @@ def split_value(fields: Sequence[EvField], ev: bytes) -> list[int]:
     total = sum(f.bits for f in fields)
     left = len(ev) * 8
     if left < total:
-        raise MrcProfileError(f"an EV of {left} bits is shorter than the {total} bits of its fields")
+        raise MrcProfileError(f"an EV of {left} bits is shorter than its fields: {total} bits")
     number = int.from_bytes(ev, "big")
     values = []
     for f in fields:
@@ -93,8 +99,7 @@ def split_value(fields: Sequence[EvField], ev: bytes) -> list[int]:
 def expand(
     fields: Sequence[EvField], widths: Sequence[int], values: Sequence[int], total_bits: int
 ) -> int:
-    """The path value: each field, right-aligned in its format width, left-aligned in
-    `total_bits` (D.4)."""
+    """The path value: fields right-aligned in format widths, the whole left-aligned (D.4)."""
     result = 0
     used = 0
     for f, width, value in zip(fields, widths, values, strict=False):
@@ -105,8 +110,11 @@ def expand(
 
 @dataclass(frozen=True, slots=True)
 class EvEntry:
-    """One path. `value`: the 32-bit EV on the wire, high half in the flow label, low half the
-    UDP source port (A.12). `plane` 1..31. `dst`: outer destination of SRv6; `srh`: its segment."""
+    """One path.
+
+    `value`: the 32-bit EV on the wire, high half in the flow label, low half the UDP source port
+    (A.12). `plane` 1..31. `dst`: outer destination of SRv6; `srh`: its segment.
+    """
 
     value: int
     plane: int = 1
@@ -116,10 +124,12 @@ class EvEntry:
 
     @property
     def source_port(self) -> int:
+        """Low half of the EV (A.12)."""
         return self.value & 0xFFFF
 
     @property
     def flow_label(self) -> int:
+        """High half of the EV (A.12)."""
         return self.value >> 16
 
 
@@ -165,9 +175,11 @@ class EvProfile:
 
     @classmethod
     def load(cls, path: str | Path) -> EvProfile:
-        """Read a TOML file. OSError: it cannot be read. MrcProfileError: names file, place and
-        reason."""
-        from .evfile import load_profile  # noqa: PLC0415 - only when a file is used
+        """Read a TOML file.
+
+        OSError: it cannot be read. MrcProfileError: names file, place and reason.
+        """
+        from .evfile import load_profile
 
         return load_profile(Path(path))
 

@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """EV profiles as TOML files: an explicit list, or fields to generate from (D.3, D.4).
 
-    format = "srv6"            # udp | stev | srv6 | srv6-srh
-    min_active = 4             # optional
+format = "srv6"            # udp | stev | srv6 | srv6-srh
+min_active = 4             # optional
 
-    [[ev]]                     # explicit: one table a path
-    value = 0xC001             # 32-bit EV on the wire; low half is the UDP source port
-    port = 1                   # plane, 1..31; default 1
-    dst = "fcbb:0:a00:b00::"   # srv6 and srv6-srh: outer destination
-    srh = "fcbb:0:c00::"       # srv6-srh: the segment
-    backup = false
+[[ev]]                     # explicit: one table a path
+value = 0xC001             # 32-bit EV on the wire; low half is the UDP source port
+port = 1                   # plane, 1..31; default 1
+dst = "fcbb:0:a00:b00::"   # srv6 and srv6-srh: outer destination
+srh = "fcbb:0:c00::"       # srv6-srh: the segment
+backup = false
 
-    count = 16                 # generated: how many EVs, spread evenly over all combinations;
-    planes = 4                 #   default all. Planes take turns, or
-    plane_field = 1            #   the value of this field (from 0) decides: min is plane 1
-    sport_base = 49152         #   srv6: source port of EV 0
-    widths = [32, 16, 16]      #   format field widths; default 16 | 16,16 | 32 + 6 x 16 ...
-    [[field]]
-    width = 16
-    init = 0x4000
-    min = 0
-    max = 15
-    mask = 0x000F
+count = 16                 # generated: how many EVs, spread evenly over all combinations;
+planes = 4                 #   default all. Planes take turns, or
+plane_field = 1            #   the value of this field (from 0) decides: min is plane 1
+sport_base = 49152         #   srv6: source port of EV 0
+widths = [32, 16, 16]      #   format field widths; default 16 | 16,16 | 32 + 6 x 16 ...
+[[field]]
+width = 16
+init = 0x4000
+min = 0
+max = 15
+mask = 0x000F
 """
 
 from __future__ import annotations
@@ -191,12 +191,32 @@ def _generated(place: _Place, fmt: EvFormat, document: Mapping[str, Any]) -> lis
         place.fail("sport_base", f"{base} + {count} EVs exceeds 65535")
     entries = []
     for i in range(count):
-        offsets = _digits(i * total // count, spans)
+        offsets = _combination(i, spans, plane_field)
         plane = 1 + (i % planes if plane_field is None else offsets[plane_field])
+        if plane > PLANE_MAX:
+            place.fail("plane_field", f"gives plane {plane}, which is not in 1..{PLANE_MAX}")
         values = [f.min + o if f.mask else 0 for f, o in zip(fields, offsets, strict=True)]
         path = expand(fields, widths, values, VALUE_BITS[fmt])
         entries.append(_entry(fmt, path, base + i, plane))
     return entries
+
+
+def _combination(i: int, spans: Sequence[int], plane_field: int | None) -> list[int]:
+    """Offsets of the fields in EV i (D.1, H25).
+
+    Planes take turns; the rest is walked in a stride coprime to its number, so that any count
+    takes an even, fixed, scattered share of all combinations.
+    """
+    rest = [1 if k == plane_field else span for k, span in enumerate(spans)]
+    planes = 1 if plane_field is None else spans[plane_field]
+    total = math.prod(rest)
+    stride = max(1, int(total * 0.618))
+    while math.gcd(stride, total) != 1:
+        stride += 1
+    offsets = _digits(i // planes * stride % total, rest)
+    if plane_field is not None:
+        offsets[plane_field] = i % planes
+    return offsets
 
 
 def _digits(number: int, spans: Sequence[int]) -> list[int]:

@@ -21,12 +21,12 @@ _SEGMENT_AT = 48  # the one SRH entry: IPv6 header 40, SRH fixed part 8
 
 
 def outer_template(fmt: EvFormat, src: IPv6Address) -> bytes:
-    """IPv6 (next header 41), or IPv6 and a reduced SRH with one entry (next header 43), with
-    unspecified destination and segment.
+    """Outer headers with unspecified destination and segment.
 
-    SRH: Segments Left 1, Last Entry 0: the entry follows once the first carrier is used up (H26).
+    IPv6 (next header 41), or IPv6 (next header 43) and a reduced SRH with one entry: Segments
+    Left 1, Last Entry 0, so that the entry follows once the first carrier is used up (H26).
     """
-    from scapy.layers.inet6 import IPv6, IPv6ExtHdrSegmentRouting  # noqa: PLC0415
+    from scapy.layers.inet6 import IPv6, IPv6ExtHdrSegmentRouting
 
     outer = IPv6(src=str(src), dst="::", hlim=HOP_LIMIT, nh=41, plen=0)
     if fmt is EvFormat.SRV6:

@@ -79,6 +79,7 @@ class MemoryRegion:
 
     @property
     def closed(self) -> bool:
+        """True after close()."""
         return self._closed
 
     def range(self, offset: int, length: int | None) -> tuple[int, int]:

@@ -99,6 +99,7 @@ class PathTable:
 
     @property
     def closed(self) -> bool:
+        """True after close()."""
         return self._closed
 
     def close(self) -> None:

@@ -31,6 +31,7 @@ class ProtectionDomain:
 
     @property
     def closed(self) -> bool:
+        """True after close()."""
         return self._closed
 
     def close(self) -> None:

@@ -199,8 +199,11 @@ class QueuePair:
     # -- state -------------------------------------------------------------------------------
 
     def modify(self, attr: QpAttr) -> None:
-        """Set what is not None. MrcUsageError: a transition C.3 does not have, an attribute it
-        needs missing, a value out of range; nothing is changed then."""
+        """Set what is not None.
+
+        MrcUsageError: a transition C.3 does not have, an attribute it needs missing, a value out
+        of range; nothing is changed then.
+        """
         self._require_open()
         given = {f.name: getattr(attr, f.name) for f in fields(attr)}
         given = {name: value for name, value in given.items() if value is not None}
@@ -226,6 +229,7 @@ class QueuePair:
 
     @property
     def state(self) -> QpState:
+        """The state it is in now; errors change it without the application."""
         self._require_open()
         return QpState(self.pd.ctx.pump.qp_query(self.qpn)["state"])
 
@@ -269,6 +273,7 @@ class QueuePair:
 
     @property
     def closed(self) -> bool:
+        """True after close()."""
         return self._closed
 
     def close(self) -> None:

@@ -242,8 +242,11 @@ class WorkCompletion:
 
 @dataclass(frozen=True, slots=True)
 class EvEvent:
-    """One change of an entropy value (C.6). `time` in ns of the monotonic clock; `path` is the
-    table; `drop_count` events were lost just before this one."""
+    """One change of an entropy value (C.6).
+
+    `time` in ns of the monotonic clock; `path` is the table; `drop_count` events were lost just
+    before this one.
+    """
 
     time: int
     ev: int

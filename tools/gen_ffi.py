@@ -63,6 +63,7 @@ def check(cdef: str) -> str | None:
 
 
 def main() -> int:
+    """Command line; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail when stale")
     args = parser.parse_args()
