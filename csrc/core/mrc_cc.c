@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What all controllers share: parameters, inflight, the send rule; and the whole of NONE and
- * FIXED. */
+/* What all controllers share: parameters, inflight, the send rule; and the whole of NONE and FIXED.
+ */
 #include "mrc_nscc.h"
 
 /* Defaults for a software stack; mrc_cc.h says why these. */
@@ -51,8 +51,8 @@ uint64_t mrc_cc_cwnd(const struct mrc_cc *cc)
     MRC_ASSERT(false);
 }
 
-/* MRC E.3: inflight + s <= cwnd, or nothing in flight, so that a window of one packet never
- * blocks. */
+/* MRC E.3: inflight + s <= cwnd, or nothing in flight, so that a window of one packet never blocks.
+ */
 bool mrc_cc_can_send(const struct mrc_cc *cc, uint32_t bytes)
 {
     return cc->inflight <= 0 || (uint64_t)cc->inflight + bytes <= mrc_cc_cwnd(cc);

@@ -18,22 +18,22 @@ enum mrc_cc_kind { MRC_CC_NONE = 0, MRC_CC_FIXED = 1, MRC_CC_NSCC = 2 };
  * 2 ms are normal), so it serves to measure queueing delay only; the ceiling and the periods keep
  * the scale of 500 us. A max_cwnd_bytes given by the caller is the ceiling and stays. */
 struct mrc_cc_cfg {
-    uint8_t kind;              /* enum mrc_cc_kind */
+    uint8_t kind;  /* enum mrc_cc_kind */
     bool trimming; /* fabric trims: target 0.75 x base_rtt, delay alone never quick-adapts */
     bool disable_qa;
-    uint32_t mtu_bytes;        /* path MTU, payload */
-    uint64_t link_bps;         /* min(sender, receiver) link rate, bit/s */
-    mrc_ns base_rtt_ns;        /* config_base_rtt */
-    mrc_ns target_delay_ns;    /* T */
-    double alpha;              /* bytes per second */
-    double fi;                 /* bytes */
+    uint32_t mtu_bytes;     /* path MTU, payload */
+    uint64_t link_bps;      /* min(sender, receiver) link rate, bit/s */
+    mrc_ns base_rtt_ns;     /* config_base_rtt */
+    mrc_ns target_delay_ns; /* T */
+    double alpha;           /* bytes per second */
+    double fi;              /* bytes */
     double fi_scale;
-    double eta;                /* bytes */
+    double eta; /* bytes */
     double gamma;
     double max_md_jump;
-    double qa_gate;            /* log2, up to 32 */
+    double qa_gate; /* log2, up to 32 */
     mrc_ns qa_threshold_ns;
-    uint64_t max_cwnd_bytes;   /* NSCC: ceiling and initial window, >= mtu; FIXED: the window */
+    uint64_t max_cwnd_bytes; /* NSCC: ceiling and initial window, >= mtu; FIXED: the window */
     uint32_t adjust_bytes;
     mrc_ns adjust_period_ns;
     uint32_t sack_threshold_bytes; /* peer's SACK threshold: an AR is wanted when cwnd is below */
@@ -41,11 +41,11 @@ struct mrc_cc_cfg {
 
 struct mrc_cc_sack {
     mrc_ns now;
-    uint32_t new_bytes;   /* newly received, from the rcvd_bytes delta */
-    bool marked;          /* m == 1 */
+    uint32_t new_bytes; /* newly received, from the rcvd_bytes delta */
+    bool marked;        /* m == 1 */
     bool rtt_valid;
-    bool restore;         /* CC_STATE.restore_cwnd */
-    uint8_t penalty;      /* CC_STATE.rcv_cwnd_pen 0..127 */
+    bool restore;    /* CC_STATE.restore_cwnd */
+    uint8_t penalty; /* CC_STATE.rcv_cwnd_pen 0..127 */
     mrc_ns rtt_ns;
 };
 
@@ -61,7 +61,8 @@ struct mrc_nscc { /* E.2, doubles; no libm */
     double bytes_ignored;
     double avg_delay_ns;
     double base_rtt_ns;  /* shortest round trip: D is measured from here */
-    double scale_rtt_ns; /* periods and ceiling are made of it: base_rtt_ns or software default */
+    double scale_rtt_ns; /* what periods and ceiling are made of: base_rtt_ns, or the software
+                            default */
     mrc_ns qa_endtime;
     mrc_ns last_adjust;
     mrc_ns last_dec;

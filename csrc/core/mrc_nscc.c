@@ -97,8 +97,8 @@ static void nscc_base_rtt(struct mrc_cc *cc, mrc_ns rtt)
     if (n->follow_rtt)
         n->scale_rtt_ns = rtt_ns;
     if (n->follow_wnd)
-        n->max_wnd = nscc_max(NSCC_BDP_FACTOR * nscc_bdp_bytes(&cc->cfg, rtt_ns),
-                              (double)cc->cfg.mtu_bytes);
+        n->max_wnd =
+            nscc_max(NSCC_BDP_FACTOR * nscc_bdp_bytes(&cc->cfg, rtt_ns), (double)cc->cfg.mtu_bytes);
 }
 
 static void nscc_avg_delay(struct mrc_cc *cc, double delay_ns, bool marked)

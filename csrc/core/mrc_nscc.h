@@ -5,7 +5,8 @@
 
 #include "mrc_cc.h"
 
-/* Fill what the caller left zero in cfg->alpha..qa_threshold (E.4). false: one is out of range. */
+/* Fill what the caller left zero in cfg->alpha..qa_threshold (E.4). false: a parameter is out of
+ * range. */
 bool mrc_nscc_defaults(struct mrc_cc_cfg *cfg);
 void mrc_nscc_init(struct mrc_cc *cc, const struct mrc_cc_cfg *asked, mrc_ns now);
 void mrc_nscc_on_sack(struct mrc_cc *cc, const struct mrc_cc_sack *s);

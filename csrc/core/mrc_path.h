@@ -11,7 +11,8 @@
 
 enum mrc_ev_state { MRC_EV_GOOD = 0, MRC_EV_SKIP = 1, MRC_EV_ASSUMED_BAD = 2, MRC_EV_DENIED = 3 };
 
-enum mrc_ev_reason { /* why a state changed; reported with the event */
+/* Why a state changed; reported with the event. */
+enum mrc_ev_reason {
     MRC_EV_R_NONE = 0,
     MRC_EV_R_ECN,         /* SACK m=1 */
     MRC_EV_R_TRIMMED,     /* NACK TRIMMED */
@@ -33,24 +34,28 @@ struct mrc_path_entry_cfg {
 };
 
 struct mrc_path_cfg {
-    uint16_t count;             /* 1..MRC_EV_MAX */
-    uint16_t min_active;        /* never fewer active entries through ASSUMED_BAD (D.3) */
-    uint8_t probe_successes;    /* answers in a row that heal an entry (F.2); default 3 */
-    uint16_t event_ring;        /* power of two; events kept until polled; default 1024 */
-    mrc_ns probe_interval_ns;   /* first interval; default 1 ms */
+    uint16_t count;          /* 1..MRC_EV_MAX */
+    uint16_t min_active;     /* never fewer active entries through ASSUMED_BAD (D.3); 0: no floor */
+    uint8_t probe_successes; /* answers in a row that heal an entry (F.2); default 3 */
+    uint16_t event_ring;     /* power of two; events kept until polled; default 1024 */
+    mrc_ns probe_interval_ns;     /* first interval; default 1 ms */
     mrc_ns probe_interval_max_ns; /* cap of the doubling; default 50 ms */
-    mrc_ns probe_timeout_ns; /* floor of the time a probe may take; adapts upward to the RTT seen */
+    mrc_ns probe_timeout_ns;      /* floor of the time a probe may take; adapts upward to twice the
+                                     longest RTT seen lately; default 3 ms */
     uint64_t seed;
 };
 
 /* A QP's place in the rotation. Zero-initialise, then mrc_path_cursor_init. */
 struct mrc_path_cursor {
     struct mrc_rand rand;
-    uint32_t key[MRC_PLANE_MAX + 1];  /* permutation of this turn, per plane */
-    uint16_t pos[MRC_PLANE_MAX + 1];  /* place in that permutation */
-    uint8_t plane;                    /* index of the plane served last */
+    uint32_t key[MRC_PLANE_MAX + 1]; /* permutation of this turn, per plane */
+    uint16_t pos[MRC_PLANE_MAX + 1]; /* place in that permutation */
+    uint8_t plane;                   /* index of the plane served last */
 };
 
+/* Raised when an entry enters or leaves ASSUMED_BAD or DENIED (C.6, D.10; SKIP is too short-lived
+ * to show). from == to: a verdict was held back because min_active entries or fewer are left, so
+ * the entry stays in use for want of a better one ("all paths bad"). */
 struct mrc_ev_event {
     mrc_ns time;
     uint32_t ev;
@@ -76,12 +81,12 @@ struct mrc_path_stats {
     uint64_t rtt_sum_ns;
     mrc_ns rtt_min_ns; /* 0: none yet */
     mrc_ns rtt_max_ns;
-    mrc_ns bad_since_ns; /* last entry into ASSUMED_BAD, 0: never */
+    mrc_ns bad_since_ns;  /* last entry into ASSUMED_BAD, 0: never */
     mrc_ns good_since_ns; /* last return to GOOD from ASSUMED_BAD, 0: never */
     uint32_t ev;
     uint8_t plane;
     uint8_t state; /* enum mrc_ev_state */
-    bool backup;
+    bool backup;   /* now: roles change by promotion */
 };
 
 struct mrc_path_table; /* private in mrc_path.c except through these calls */
@@ -103,13 +108,14 @@ enum mrc_ev_state mrc_path_state(const struct mrc_path_table *t, uint16_t i);
 
 /* Choose the entry for the next packet (D.6): planes in turn, equal share each; inside a plane a
  * seeded permutation, re-drawn each time round. A SKIP entry met by the scan becomes GOOD but is
- * passed over; at most one is restored per call; if nothing else qualifies it is used. `avoid`
- * (or MRC_EV_NONE) is not used unless it is the only one left (H34). plane_mask: bit N set = plane
- * N may be used by this packet. MRC_EV_NONE when no entry qualifies. Counts nothing. */
+ * passed over; at most one is restored per call; if nothing else in its plane qualifies it is used
+ * (the plane keeps its share, D.7). `avoid` (or MRC_EV_NONE) is not used unless it is the only one
+ * left in all planes allowed (H34). plane_mask: bit N set = plane N may be used by this packet.
+ * MRC_EV_NONE when no entry qualifies. Counts nothing. */
 uint16_t mrc_path_select(struct mrc_path_table *t, struct mrc_path_cursor *c, uint32_t plane_mask,
                          uint16_t avoid, mrc_ns now);
 /* An entry for control packets: like select, but restores nothing; prefers the plane given (0 =
- * any). */
+ * any). Give it a cursor of its own, or data misses the turns it takes. */
 uint16_t mrc_path_select_control(struct mrc_path_table *t, struct mrc_path_cursor *c,
                                  uint8_t plane);
 
@@ -118,30 +124,40 @@ void mrc_path_on_sent(struct mrc_path_table *t, uint16_t i, uint32_t bytes, bool
 void mrc_path_on_rtt(struct mrc_path_table *t, uint16_t i, mrc_ns rtt);
 void mrc_path_on_mark(struct mrc_path_table *t, uint16_t i, uint8_t mark, mrc_ns now); /* SACK m */
 void mrc_path_on_trim(struct mrc_path_table *t, uint16_t i, mrc_ns now);
-/* Loss or timeout: ASSUMED_BAD unless min_active forbids; a backup of the same plane is promoted.
- * sent_ns: when the lost packet left; losses of packets sent before the entry last healed do not
- * condemn it again. */
+/* Loss or timeout: ASSUMED_BAD unless min_active forbids; a backup of the same plane is promoted,
+ * and the bad entry takes its place in the reserve. sent_ns: when the lost packet left; losses of
+ * packets sent before the entry last healed do not condemn it again. A verdict that min_active
+ * forbids is remembered until the entry delivers (on_rtt), and carried out when others heal: newest
+ * first, so that the oldest verdict stays in use longest (D.3). */
 void mrc_path_on_loss(struct mrc_path_table *t, uint16_t i, enum mrc_ev_reason why, mrc_ns sent_ns,
                       mrc_ns now);
 
-/* Probing of ASSUMED_BAD entries (F.2). probe_due gives an entry whose probe is to be sent now and
- * the id to put in it (bit 15 clear), or MRC_EV_NONE; at most 5 % of the entries (at least one) are
- * probed at a time, and not when their plane is down. on_probe takes the answer (mark = SETH.m;
- * rtt from its timestamp); an unknown or late id is ignored and returns MRC_EV_NONE. */
+/* Probing of ASSUMED_BAD entries (F.2): the first at once, then probe_interval apart while they are
+ * answered; an unanswered one doubles the interval. At most 5 % of the entries wait for an answer
+ * at a time, but 16 in any table. None while their plane is down. probe_due gives an entry whose
+ * probe is to be sent now and the id to put in it (bit 15 clear), or MRC_EV_NONE; call it until
+ * then. on_probe takes the answer (mark = SETH.m; 1 heals into SKIP, H12; 2 counts as no answer)
+ * and feeds its round trip. An answer later than the timeout still counts, so that a slow path is
+ * not taken for a dead one; each counts once. Returns the entry, or MRC_EV_NONE for an id that is
+ * not open. */
 uint16_t mrc_path_probe_due(struct mrc_path_table *t, uint16_t *id, mrc_ns now);
 uint16_t mrc_path_on_probe(struct mrc_path_table *t, uint16_t id, uint8_t mark, mrc_ns now);
+/* Would probe_due give one, by what the last tick found? */
+bool mrc_path_probe_pending(const struct mrc_path_table *t);
 /* Smoothed RTT and deviation of an entry, in ns; 0 when never sampled. */
 mrc_ns mrc_path_srtt(const struct mrc_path_table *t, uint16_t i);
 mrc_ns mrc_path_rttvar(const struct mrc_path_table *t, uint16_t i);
 
-/* Control: GOOD or DENIED only (C.5), else MRC_ERR_INVAL. */
+/* Control: GOOD or DENIED only (C.5), else MRC_ERR_INVAL; also for an entry that is not there. */
 int mrc_path_set_state(struct mrc_path_table *t, uint16_t i, enum mrc_ev_state s, mrc_ns now);
 /* Plane masks (bit N = plane N up), local and remote; entries keep their states (D.7, H39). */
 void mrc_path_set_planes(struct mrc_path_table *t, uint32_t local_up, uint32_t remote_up);
 
-/* Earliest time at which tick or probe_due has something to do, MRC_NEVER when nothing. */
+/* When tick is needed next, MRC_NEVER: no need. After tick(now) it is later than now; what became
+ * due is in probe_pending. */
 mrc_ns mrc_path_deadline(const struct mrc_path_table *t);
-void mrc_path_tick(struct mrc_path_table *t, mrc_ns now); /* expires unanswered probes */
+/* Expires unanswered probes, makes others due. */
+void mrc_path_tick(struct mrc_path_table *t, mrc_ns now);
 
 /* 1 and *out when there was an event, else 0. */
 int mrc_path_event_poll(struct mrc_path_table *t, struct mrc_ev_event *out);

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of the PathTable share: the table's memory and its inner calls. */
+#ifndef MRC_PATH_PRIV_H
+#define MRC_PATH_PRIV_H
+
+#include "mrc_heap.h"
+#include "mrc_path.h"
+
+enum path_probe_step {
+    PATH_PROBE_OFF = 0, /* not ASSUMED_BAD, or plane down */
+    PATH_PROBE_LATER,   /* timer: when the next probe is due */
+    PATH_PROBE_READY,   /* in the list `ready`, to be sent when there is room */
+    PATH_PROBE_WAITING, /* timer: when the answer is overdue */
+};
+
+enum { PATH_PROBE_SEQS = 8 }; /* an id is 12 bits of entry and 3 bits of sequence */
+
+struct path_list { /* through path_entry.prev and .next; an entry is in one list at most */
+    uint16_t head;
+    uint16_t tail;
+};
+
+struct path_entry {
+    struct mrc_heap_node timer; /* first, so that the heap's node is the entry */
+    struct mrc_path_entry_cfg cfg;
+    mrc_ns srtt_ns;
+    mrc_ns rttvar_ns;
+    mrc_ns healed_ns; /* losses of packets sent before do not count against it */
+    mrc_ns probe_sent_ns;
+    mrc_ns probe_interval_ns;
+    uint16_t prev;
+    uint16_t next;
+    uint8_t probe; /* enum path_probe_step */
+    uint8_t probe_seq;
+    uint8_t probe_open; /* bit per sequence: sent since the verdict, not answered */
+    uint8_t successes;  /* in a row */
+    bool reserve;       /* plays backup now */
+    bool suspect;       /* a verdict waits: in the list `suspects` */
+    uint8_t suspect_why;
+    struct mrc_path_stats stats; /* identity and state are filled in when asked */
+};
+
+/* A plane's part of order[]: [usable | spare | out], so that every class is counted and indexed
+ * without a scan. usable: GOOD or SKIP, not in the reserve; spare: the same in the reserve. */
+struct path_plane {
+    uint16_t first;
+    uint16_t total;
+    uint16_t usable;
+    uint16_t spare;
+    uint16_t good; /* of usable */
+    uint8_t bits;  /* 2^bits >= usable */
+};
+
+struct mrc_path_table {
+    struct path_entry *entry;
+    uint8_t *state;  /* enum mrc_ev_state; apart from the entries, for the scan */
+    uint16_t *order; /* entries by plane */
+    uint16_t *place; /* entry -> its index in order */
+    uint16_t *hash;  /* wire value -> entry, open addressing */
+    struct mrc_ev_event *event;
+    uint32_t live; /* planes with a usable entry */
+    uint32_t up;   /* planes up at both sides */
+    uint32_t hash_bits;
+    uint32_t event_mask;
+    uint32_t event_in;
+    uint32_t event_out;
+    uint32_t event_drops;
+    uint16_t count;
+    uint16_t active;
+    uint16_t min_active;
+    uint16_t probes_out; /* entries in PATH_PROBE_WAITING */
+    uint16_t probes_max;
+    uint8_t successes_needed;
+    struct path_list ready;
+    struct path_list suspects; /* oldest verdict at the head */
+    mrc_ns interval_ns;
+    mrc_ns interval_max_ns;
+    mrc_ns timeout_ns;
+    mrc_ns rtt_peak_ns; /* longest RTT of the table lately */
+    struct mrc_heap timers;
+    struct mrc_rand rand;
+    struct path_plane plane[MRC_PLANE_MAX + 1];
+};
+
+static inline bool path_up(const struct mrc_path_table *t, uint16_t i)
+{
+    return (t->up >> t->entry[i].cfg.plane & 1) != 0;
+}
+static inline bool path_usable(const struct mrc_path_table *t, uint16_t i)
+{
+    return t->state[i] <= MRC_EV_SKIP && !t->entry[i].reserve;
+}
+
+/* The one place where the state or the role of an entry changes. */
+void path_put(struct mrc_path_table *t, uint16_t i, enum mrc_ev_state s, bool reserve);
+
+void path_list_push(struct mrc_path_table *t, struct path_list *l, uint16_t i);
+void path_list_drop(struct mrc_path_table *t, struct path_list *l, uint16_t i);
+
+/* A verdict: ASSUMED_BAD with promotion, or held back by min_active. */
+void path_condemn(struct mrc_path_table *t, uint16_t i, enum mrc_ev_reason why, mrc_ns now);
+/* Enough probes answered. */
+void path_heal(struct mrc_path_table *t, uint16_t i, enum mrc_ev_state to, mrc_ns now);
+void path_sample(struct mrc_path_table *t, uint16_t i, mrc_ns rtt);
+
+/* Entry became ASSUMED_BAD, or its plane came up: first probe now. */
+void path_probe_start(struct mrc_path_table *t, uint16_t i);
+/* Entry left ASSUMED_BAD, or its plane went down: answers on the way no longer count. */
+void path_probe_stop(struct mrc_path_table *t, uint16_t i);
+
+#endif

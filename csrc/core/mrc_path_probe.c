@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Probing of ASSUMED_BAD entries (MRC F.2). A bad entry is either waiting for its next turn, ready,
+ * or waiting for an answer; the first and the last have a timer in the table's heap. */
+#include "mrc_path_priv.h"
+
+/* Longer than any answer worth waiting for; bounds what one absurd RTT sample can do. */
+static const mrc_ns PATH_PROBE_TIMEOUT_MAX_NS = MRC_SEC;
+
+static uint16_t path_probe_index(const struct mrc_path_table *t, const struct mrc_heap_node *n)
+{
+    return (uint16_t)((const struct path_entry *)(const void *)n - t->entry);
+}
+
+/* Leave the step the entry is in, whichever. */
+static void path_probe_leave(struct mrc_path_table *t, uint16_t i)
+{
+    struct path_entry *e = &t->entry[i];
+    switch ((enum path_probe_step)e->probe) {
+    case PATH_PROBE_OFF: break;
+    case PATH_PROBE_LATER: mrc_heap_remove(&t->timers, &e->timer); break;
+    case PATH_PROBE_READY: path_list_drop(t, &t->ready, i); break;
+    case PATH_PROBE_WAITING:
+        mrc_heap_remove(&t->timers, &e->timer);
+        t->probes_out--;
+        break;
+    }
+    e->probe = PATH_PROBE_OFF;
+}
+
+static void path_probe_ready(struct mrc_path_table *t, uint16_t i)
+{
+    path_probe_leave(t, i);
+    t->entry[i].probe = PATH_PROBE_READY;
+    path_list_push(t, &t->ready, i);
+}
+
+/* Next probe one interval after the last one left. */
+static void path_probe_again(struct mrc_path_table *t, uint16_t i, mrc_ns now)
+{
+    struct path_entry *e = &t->entry[i];
+    const mrc_ns due = e->probe_sent_ns + e->probe_interval_ns;
+    if (due <= now) {
+        path_probe_ready(t, i);
+        return;
+    }
+    path_probe_leave(t, i);
+    e->probe = PATH_PROBE_LATER;
+    mrc_heap_set(&t->timers, &e->timer, due);
+}
+
+static void path_probe_failed(struct mrc_path_table *t, uint16_t i, mrc_ns now)
+{
+    struct path_entry *e = &t->entry[i];
+    e->successes = 0;
+    e->probe_interval_ns = mrc_min64(2 * e->probe_interval_ns, t->interval_max_ns);
+    path_probe_again(t, i, now);
+}
+
+void path_probe_start(struct mrc_path_table *t, uint16_t i)
+{
+    struct path_entry *e = &t->entry[i];
+    e->probe_interval_ns = t->interval_ns;
+    e->probe_open = 0;
+    e->successes = 0;
+    if ((t->up >> e->cfg.plane & 1) != 0)
+        path_probe_ready(t, i);
+}
+
+void path_probe_stop(struct mrc_path_table *t, uint16_t i)
+{
+    path_probe_leave(t, i);
+    t->entry[i].probe_open = 0;
+}
+
+/* Field report 39: a timeout below the RTT under load would take every path for a dead one. */
+static mrc_ns path_probe_timeout(const struct mrc_path_table *t)
+{
+    return mrc_min64(mrc_max64(t->timeout_ns, 2 * t->rtt_peak_ns), PATH_PROBE_TIMEOUT_MAX_NS);
+}
+
+bool mrc_path_probe_pending(const struct mrc_path_table *t)
+{
+    return t->ready.head != MRC_EV_NONE && t->probes_out < t->probes_max;
+}
+
+uint16_t mrc_path_probe_due(struct mrc_path_table *t, uint16_t *id, mrc_ns now)
+{
+    mrc_path_tick(t, now);
+    if (!mrc_path_probe_pending(t))
+        return MRC_EV_NONE;
+    const uint16_t i = t->ready.head;
+    struct path_entry *e = &t->entry[i];
+    path_probe_leave(t, i);
+    e->probe_seq = (uint8_t)((e->probe_seq + 1) % PATH_PROBE_SEQS);
+    e->probe_open = (uint8_t)(e->probe_open | 1u << e->probe_seq);
+    e->probe_sent_ns = now;
+    e->probe = PATH_PROBE_WAITING;
+    e->stats.probes_sent++;
+    t->probes_out++;
+    mrc_heap_set(&t->timers, &e->timer, now + path_probe_timeout(t));
+    *id = (uint16_t)(i | e->probe_seq << 12);
+    return i;
+}
+
+uint16_t mrc_path_on_probe(struct mrc_path_table *t, uint16_t id, uint8_t mark, mrc_ns now)
+{
+    const uint16_t i = id & 0xFFF;
+    const uint8_t seq = (uint8_t)(id >> 12);
+    if (seq >= PATH_PROBE_SEQS || i >= t->count)
+        return MRC_EV_NONE;
+    struct path_entry *e = &t->entry[i];
+    if ((e->probe_open >> seq & 1) == 0)
+        return MRC_EV_NONE;
+    e->probe_open = (uint8_t)(e->probe_open & ~(1u << seq));
+    e->stats.probes_answered++;
+    const bool newest = seq == e->probe_seq;
+    if (newest)
+        path_sample(t, i, now - e->probe_sent_ns);
+    if (mark > 1) { /* the peer asks us to stay away (D.5) */
+        path_probe_failed(t, i, now);
+        return i;
+    }
+    e->successes++;
+    if (e->successes >= t->successes_needed) {
+        path_heal(t, i, mark == 1 ? MRC_EV_SKIP : MRC_EV_GOOD, now);
+        return i;
+    }
+    e->probe_interval_ns = t->interval_ns;
+    if (newest || e->probe == PATH_PROBE_LATER)
+        path_probe_again(t, i, now);
+    return i;
+}
+
+mrc_ns mrc_path_deadline(const struct mrc_path_table *t) { return mrc_heap_key(&t->timers); }
+
+/* Each timer due leaves the heap or comes back later than now: bounded by the number of entries. */
+void mrc_path_tick(struct mrc_path_table *t, mrc_ns now)
+{
+    while (mrc_heap_key(&t->timers) <= now) {
+        const uint16_t i = path_probe_index(t, mrc_heap_min(&t->timers));
+        if (t->entry[i].probe == PATH_PROBE_WAITING)
+            path_probe_failed(t, i, now);
+        else
+            path_probe_ready(t, i);
+    }
+}
