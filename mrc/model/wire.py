@@ -298,14 +298,15 @@ def decode(data: bytes, *, trimmed: bool = False) -> Packet:
     included, and a Write needs no more than BTH, METH and, with ts=1, TSETH.
     Does not look at the iCRC. Raises RefusedError.
     """
-    if len(data) < size(Bth):
+    body = data if trimmed else data[:-ICRC_LEN]
+    if len(body) < size(Bth):
         raise RefusedError(Refusal.SHORT)
-    bth = unpack(Bth, data)
+    bth = unpack(Bth, body)
     if bth.tver != 0:
         raise RefusedError(Refusal.TVER)
     if bth.opcode not in set(Op):
         raise RefusedError(Refusal.OPCODE)
-    rest = data[size(Bth) :]
+    rest = body[size(Bth) :]
     found: dict[str, Any] = {}
     for name, header in headers_of(bth.opcode, bth.ts).items():
         if len(rest) < size(header):
@@ -313,11 +314,9 @@ def decode(data: bytes, *, trimmed: bool = False) -> Packet:
                 return Packet(bth, **found)
             raise RefusedError(Refusal.SHORT)
         found[name], rest = unpack(header, rest), rest[size(header) :]
-    if trimmed:
-        return Packet(bth, payload=rest if bth.opcode in WRITES else b"", **found)
-    if len(rest) < ICRC_LEN:
-        raise RefusedError(Refusal.SHORT)
-    rest = rest[:-ICRC_LEN]
-    if bth.pad > len(rest) or (rest and bth.opcode not in WRITES):
+    if bth.opcode not in WRITES and trimmed:
+        rest = b""  # what is left of the iCRC
+    pad = 0 if bth.opcode in WRITES and trimmed else bth.pad
+    if pad > len(rest) or (rest and bth.opcode not in WRITES):
         raise RefusedError(Refusal.LENGTH)
-    return Packet(bth, payload=rest[: len(rest) - bth.pad], **found)
+    return Packet(bth, payload=rest[: len(rest) - pad], **found)
