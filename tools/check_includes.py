@@ -30,7 +30,7 @@ CORE_SYSTEM = {"stdbool.h", "stddef.h", "stdint.h", "string.h"}
 INTRINSICS = {"immintrin.h", "wmmintrin.h", "smmintrin.h", "cpuid.h", "arm_neon.h"}
 EXTRA_SYSTEM = {"mrc_icrc.c": INTRINSICS}
 # Backends know packets and the interface they fill; only the pump knows the engine.
-BACKEND_CORE = {"base", "types", "wire"}
+BACKEND_CORE = {"base", "rand", "types", "wire"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"(?P<own>[^"]+)"|<(?P<system>[^>]+)>)', re.MULTILINE)
 

@@ -6,12 +6,15 @@
 #endif
 #include "mrc_io.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 enum { IO_LANES_FIRST = 16 };
 #define IO_NO_SLOT UINT32_MAX
@@ -123,6 +126,46 @@ void mrc_io_unwatch(struct mrc_io *io, int fd)
         (void)epoll_ctl(io->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
+/* ---- source address ---- */
+
+/* Ask the routing table, by a socket that never sends. */
+static int io_source_ask(struct mrc_io *io, const struct mrc_peer_addr *peer, uint8_t src[16])
+{
+    struct sockaddr_in6 sa = {.sin6_family = AF_INET6, .sin6_port = htons(MRC_UDP_PORT)};
+    socklen_t len = sizeof sa;
+    char text[INET6_ADDRSTRLEN];
+    memcpy(&sa.sin6_addr, peer->dst, 16);
+    if (IN6_IS_ADDR_LINKLOCAL(&sa.sin6_addr))
+        sa.sin6_scope_id = peer->scope_id != 0 ? peer->scope_id : io->scope_id;
+    const int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return mrc_io_fail(io, errno, "cannot open an IPv6 UDP socket");
+    int err = 0;
+    if (connect(fd, (const struct sockaddr *)&sa, sizeof sa) != 0 ||
+        getsockname(fd, (struct sockaddr *)&sa, &len) != 0) {
+        const int errnum = errno;
+        inet_ntop(AF_INET6, peer->dst, text, sizeof text);
+        err = mrc_io_fail(io, errnum, "no way to [%s]", text);
+    } else {
+        memcpy(src, &sa.sin6_addr, 16);
+    }
+    close(fd);
+    return err;
+}
+
+int mrc_io_source(struct mrc_io *io, const struct mrc_peer_addr *peer, uint8_t src[16])
+{
+    static const uint8_t any[16];
+    const bool bound = memcmp(io->addr, any, 16) != 0;
+    const bool wanted = memcmp(peer->src, any, 16) != 0;
+    if (bound && wanted && memcmp(io->addr, peer->src, 16) != 0)
+        return mrc_io_fail(io, 0, "the source address is not the one the port receives on");
+    if (!bound && !wanted && io->stats.kind != MRC_IO_MEM)
+        return io_source_ask(io, peer, src);
+    memcpy(src, wanted ? peer->src : io->addr, 16);
+    return MRC_OK;
+}
+
 /* ---- lanes ---- */
 
 static bool io_key_equal(const struct mrc_lane_key *a, const struct mrc_lane_key *b)
@@ -199,21 +242,21 @@ void mrc_io_lane_failed(struct mrc_io *io, uint32_t lane)
     io->failed[io->failed_count++] = lane;
 }
 
-size_t mrc_io_group(struct mrc_io *io, const struct mrc_tx_pkt *pkts, size_t n, uint32_t *touched,
-                    uint16_t *next)
+size_t mrc_io_group(struct mrc_io *io, const struct mrc_tx_pkt *const *pkts, size_t n,
+                    uint32_t *touched, uint16_t *next)
 {
     MRC_ASSERT(n <= MRC_IO_BURST_MAX);
     size_t count = 0;
     io->stamp++;
     for (size_t i = 0; i < n; i++) {
-        MRC_ASSERT(pkts[i].lane < io->lane_count);
-        struct mrc_lane *lane = &io->lanes[pkts[i].lane];
+        MRC_ASSERT(pkts[i]->lane < io->lane_count);
+        struct mrc_lane *lane = &io->lanes[pkts[i]->lane];
         MRC_ASSERT(lane->refs > 0);
         next[i] = UINT16_MAX;
         if (lane->stamp != io->stamp) {
             lane->stamp = io->stamp;
             lane->first = (uint16_t)i;
-            touched[count++] = pkts[i].lane;
+            touched[count++] = pkts[i]->lane;
         } else {
             next[lane->last] = (uint16_t)i;
         }

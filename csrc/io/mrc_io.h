@@ -128,7 +128,7 @@ struct mrc_io_ops {
     /* Up to max packets, valid until the next call. Clears bits of io->rx_ready when drained. */
     size_t (*rx)(struct mrc_io *io, struct mrc_rx_pkt *out, size_t max);
     /* All n are taken: sent, kept until the socket has room, or counted as refused. */
-    void (*tx)(struct mrc_io *io, const struct mrc_tx_pkt *pkts, size_t n);
+    void (*tx)(struct mrc_io *io, const struct mrc_tx_pkt *const *pkts, size_t n);
     /* A socket may have room again: send what was kept for this lane (the tag given to
      * mrc_io_watch), or for all: UINT32_MAX. */
     void (*resume)(struct mrc_io *io, uint32_t lane);
@@ -182,6 +182,10 @@ void mrc_io_close(struct mrc_io *io, bool watched);
 int mrc_io_watch(struct mrc_io *io, int fd, uint32_t events, uint32_t tag);
 void mrc_io_unwatch(struct mrc_io *io, int fd);
 
+/* Source address towards a peer: what the caller wants, what the port is bound to, or what the kernel
+ * would choose. INVAL when the port would not hear the answers. */
+int mrc_io_source(struct mrc_io *io, const struct mrc_peer_addr *peer, uint8_t src[16]);
+
 /* Lane for this key, opened or shared. Negative on failure. */
 int64_t mrc_io_lane_get(struct mrc_io *io, const struct mrc_lane_key *key);
 void mrc_io_lane_put(struct mrc_io *io, uint32_t lane);
@@ -190,8 +194,8 @@ void mrc_io_lane_failed(struct mrc_io *io, uint32_t lane);
 
 /* Sort a burst by lane, order kept inside each lane. Fills touched[] (n entries of room) with the
  * lanes, next[] with the chain of packet indices (UINT16_MAX ends). Returns the number of lanes. */
-size_t mrc_io_group(struct mrc_io *io, const struct mrc_tx_pkt *pkts, size_t n, uint32_t *touched,
-                    uint16_t *next);
+size_t mrc_io_group(struct mrc_io *io, const struct mrc_tx_pkt *const *pkts, size_t n,
+                    uint32_t *touched, uint16_t *next);
 
 void mrc_txq_init(struct mrc_txq *q);
 /* false: pool empty, the packet was dropped, counted and its lane reported. */

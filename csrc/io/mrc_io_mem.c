@@ -270,18 +270,18 @@ static size_t mem_send(struct mrc_io_mem *m, size_t n)
     return done;
 }
 
-static void mem_tx(struct mrc_io *io, const struct mrc_tx_pkt *pkts, size_t n)
+static void mem_tx(struct mrc_io *io, const struct mrc_tx_pkt *const *pkts, size_t n)
 {
     struct mrc_io_mem *m = (struct mrc_io_mem *)io;
     MRC_ASSERT(n <= MRC_IO_BURST_MAX);
     size_t done = 0;
     if (m->kept.count == 0) {
         for (size_t i = 0; i < n; i++)
-            m->list[i] = &pkts[i];
+            m->list[i] = pkts[i];
         done = mem_send(m, n);
     }
     for (; done < n; done++)
-        mrc_txq_push(io, &m->kept, &pkts[done]);
+        mrc_txq_push(io, &m->kept, pkts[done]);
 }
 
 static void mem_resume(struct mrc_io *io, uint32_t lane)

@@ -293,20 +293,20 @@ static void raw_wait(struct mrc_io_raw *r)
         r->io.retry = true;
 }
 
-static void raw_tx(struct mrc_io *io, const struct mrc_tx_pkt *pkts, size_t n)
+static void raw_tx(struct mrc_io *io, const struct mrc_tx_pkt *const *pkts, size_t n)
 {
     struct mrc_io_raw *r = (struct mrc_io_raw *)io;
     size_t done = 0;
     MRC_ASSERT(n <= MRC_IO_BURST_MAX);
     if (r->kept.count == 0) {
         for (size_t i = 0; i < n; i++)
-            r->list[i] = &pkts[i];
+            r->list[i] = pkts[i];
         done = raw_send(r, n);
     }
     if (done == n)
         return;
     for (size_t i = done; i < n; i++)
-        mrc_txq_push(io, &r->kept, &pkts[i]);
+        mrc_txq_push(io, &r->kept, pkts[i]);
     raw_wait(r);
 }
 

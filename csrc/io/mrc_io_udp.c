@@ -425,7 +425,7 @@ static void udp_wait(struct mrc_io *io, struct udp_lane *l, uint32_t lane)
         io->retry = true;
 }
 
-static void udp_tx(struct mrc_io *io, const struct mrc_tx_pkt *pkts, size_t n)
+static void udp_tx(struct mrc_io *io, const struct mrc_tx_pkt *const *pkts, size_t n)
 {
     struct mrc_io_udp *u = (struct mrc_io_udp *)io;
     const size_t lanes = mrc_io_group(io, pkts, n, u->touched, u->next);
@@ -434,7 +434,7 @@ static void udp_tx(struct mrc_io *io, const struct mrc_tx_pkt *pkts, size_t n)
         struct udp_lane *l = &u->lanes[lane];
         size_t count = 0;
         for (uint16_t i = io->lanes[lane].first; i != UINT16_MAX; i = u->next[i])
-            u->list[count++] = &pkts[i];
+            u->list[count++] = pkts[i];
         size_t done = l->kept.count == 0 ? udp_send(u, lane, count) : 0;
         if (done == count)
             continue;
@@ -443,7 +443,7 @@ static void udp_tx(struct mrc_io *io, const struct mrc_tx_pkt *pkts, size_t n)
         for (; done > 0; done--)
             i = u->next[i];
         for (; i != UINT16_MAX; i = u->next[i])
-            mrc_txq_push(io, &l->kept, &pkts[i]);
+            mrc_txq_push(io, &l->kept, pkts[i]);
         if (l->kept.count > 0)
             udp_wait(io, l, lane);
     }

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* All of io as one unit for the compiler. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "mrc_clock.c"
+#include "mrc_io.c"
+#include "mrc_io_mem.c"
+#include "mrc_io_raw.c"
+#include "mrc_io_udp.c"
+#include "mrc_panic.c"
+#include "mrc_pump.c"
+#include "mrc_pump_obj.c"
+#include "mrc_rxsock.c"

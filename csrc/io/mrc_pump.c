@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The turn: packets in, time, packets out, timer. One epoll descriptor stands for all sockets, the
+ * timer and posted work. A turn is bounded by its budget and allocates nothing. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "mrc_clock.h"
+#include "mrc_pump_int.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+enum {
+    PUMP_BUDGET = 1024,
+    PUMP_EPOLL = 64,
+    PUMP_TAG_TIMER = 0,
+    PUMP_TAG_KICK = 1,
+};
+#define PUMP_SELF UINT32_MAX /* "port" of the pump's own descriptors */
+/* A port whose pool is full may hold up the others for so long; then its packets count as lost. */
+#define PUMP_STALL_NS (10 * MRC_MSEC)
+#define PUMP_RETRY_NS (1 * MRC_MSEC)
+
+/* ---- creation ---- */
+
+static int pump_watch(struct mrc_pump *p, int fd, uint32_t tag)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data.u64 = ((uint64_t)PUMP_SELF << 32) | tag};
+    return epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
+}
+
+struct mrc_pump *mrc_pump_create(const struct mrc_engine_cfg *cfg)
+{
+    const size_t size = mrc_engine_size(cfg);
+    struct mrc_pump *p = size != 0 ? calloc(1, sizeof *p) : NULL;
+    if (p == NULL)
+        return NULL;
+    p->cfg = *cfg;
+    p->pid = getpid();
+    p->armed = MRC_NEVER;
+    atomic_flag_clear(&p->busy);
+    p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    p->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    p->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    p->mrs = calloc(cfg->mr_max, sizeof *p->mrs);
+    p->paths = calloc(cfg->path_max, sizeof *p->paths);
+    void *mem = pump_alloc(p, size);
+    if (p->epoll_fd < 0 || p->timer_fd < 0 || p->kick_fd < 0 || p->mrs == NULL ||
+        p->paths == NULL || mem == NULL || pump_watch(p, p->timer_fd, PUMP_TAG_TIMER) != 0 ||
+        pump_watch(p, p->kick_fd, PUMP_TAG_KICK) != 0) {
+        mrc_pump_destroy(p);
+        return NULL;
+    }
+    p->engine = mrc_engine_init(mem, cfg, mrc_clock_now());
+    return p;
+}
+
+static void pump_close_fd(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+void mrc_pump_destroy(struct mrc_pump *p)
+{
+    if (p == NULL)
+        return;
+    /* A forked child closes its copies and leaves the shared epoll set alone. */
+    const bool owner = getpid() == p->pid;
+    MRC_ASSERT(!owner || !atomic_flag_test_and_set(&p->busy));
+    for (uint32_t i = 0; i < p->port_count; i++)
+        mrc_io_close(p->ports[i].io, owner);
+    pump_close_fd(p->kick_fd);
+    pump_close_fd(p->timer_fd);
+    pump_close_fd(p->epoll_fd);
+    while (p->blocks != NULL)
+        pump_free(p, p->blocks->bytes);
+    free(p->mrs);
+    free(p->paths);
+    free(p);
+}
+
+void *pump_alloc(struct mrc_pump *p, size_t size)
+{
+    const size_t whole = (sizeof(struct pump_block) + size + 63) & ~(size_t)63;
+    struct pump_block *b = whole > size ? aligned_alloc(64, whole) : NULL;
+    if (b == NULL)
+        return NULL;
+    memset(b, 0, whole);
+    b->next = p->blocks;
+    b->link = &p->blocks;
+    if (b->next != NULL)
+        b->next->link = &b->next;
+    p->blocks = b;
+    return b->bytes;
+}
+
+void pump_free(struct mrc_pump *p, void *bytes)
+{
+    (void)p;
+    struct pump_block *b =
+        (struct pump_block *)(void *)((uint8_t *)bytes - offsetof(struct pump_block, bytes));
+    *b->link = b->next;
+    if (b->next != NULL)
+        b->next->link = b->link;
+    free(b);
+}
+
+/* ---- guards ---- */
+
+int mrc_pump_fork_guard(struct mrc_pump *p)
+{
+    if (getpid() == p->pid)
+        return MRC_OK;
+    snprintf(p->error, sizeof p->error,
+             "this context belongs to process %d, which forked; a child must open its own",
+             (int)p->pid);
+    return MRC_ERR_STATE;
+}
+
+int pump_enter(struct mrc_pump *p)
+{
+    const int err = mrc_pump_fork_guard(p);
+    if (err < 0)
+        return err;
+    return atomic_flag_test_and_set_explicit(&p->busy, memory_order_acquire) ? MRC_ERR_BUSY
+                                                                             : MRC_OK;
+}
+
+int pump_leave(struct mrc_pump *p, int result)
+{
+    atomic_flag_clear_explicit(&p->busy, memory_order_release);
+    return result;
+}
+
+int pump_refuse(struct mrc_pump *p, int err, const char *what)
+{
+    static const char *const words[] = {
+        [-MRC_ERR_INVAL] = "an argument is out of its range",
+        [-MRC_ERR_STATE] = "not in a state that allows it",
+        [-MRC_ERR_FULL] = "no room",
+        [-MRC_ERR_NOENT] = "no such object",
+        [-MRC_ERR_BUSY] = "still in use",
+        [-MRC_ERR_ACCESS] = "key, access flags or bounds refuse the memory",
+    };
+    if (err < 0 && err >= MRC_ERR_ACCESS)
+        snprintf(p->error, sizeof p->error, "%s: %s", what, words[-err]);
+    return err;
+}
+
+void pump_kick(struct mrc_pump *p)
+{
+    const uint64_t one = 1;
+    if (!p->kicked && write(p->kick_fd, &one, sizeof one) == (ssize_t)sizeof one)
+        p->kicked = true;
+}
+
+/* ---- ports ---- */
+
+int mrc_pump_port_add(struct mrc_pump *p, const struct mrc_port_cfg *cfg)
+{
+    int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    if (p->port_count == PUMP_PORTS_MAX)
+        return pump_leave(p, pump_refuse(p, MRC_ERR_FULL, "port"));
+    const uint32_t n = p->port_count;
+    struct mrc_io *io = mrc_io_open(cfg, (uint8_t)n, p->epoll_fd, p->error, &err);
+    if (io == NULL)
+        return pump_leave(p, err);
+    io->dscp_trimmed[0] = p->cfg.dscp_trimmed;
+    io->dscp_trimmed[1] = p->cfg.dscp_trimmed_lasthop;
+    p->ports[n] = (struct pump_port){.io = io};
+    p->port_count++;
+    return pump_leave(p, (int)n);
+}
+
+int mrc_pump_port_stats(struct mrc_pump *p, uint32_t port, struct mrc_port_stats *out)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    if (port >= p->port_count)
+        return pump_leave(p, pump_refuse(p, MRC_ERR_NOENT, "port"));
+    *out = p->ports[port].io->stats;
+    return pump_leave(p, MRC_OK);
+}
+
+/* ---- the turn ---- */
+
+struct pump_turn {
+    mrc_ns now;
+    uint32_t budget;
+    bool more;
+    bool blocked;
+};
+
+/* Which descriptors have something: sets rx_ready, resumes lanes that can send again. */
+static void pump_ready(struct mrc_pump *p)
+{
+    struct epoll_event ev[PUMP_EPOLL];
+    const int n = epoll_wait(p->epoll_fd, ev, PUMP_EPOLL, 0);
+    for (int i = 0; i < n; i++) {
+        const uint32_t port = (uint32_t)(ev[i].data.u64 >> 32);
+        const uint32_t tag = (uint32_t)ev[i].data.u64;
+        if (port == PUMP_SELF) {
+            if (tag == PUMP_TAG_TIMER)
+                p->armed = 0; /* expired: whatever comes, it must be set again to fall silent */
+            continue;
+        }
+        MRC_ASSERT(port < p->port_count);
+        struct mrc_io *io = p->ports[port].io;
+        if (tag >= MRC_IO_RX_TAG)
+            io->rx_ready |= 1u << (tag - MRC_IO_RX_TAG);
+        else
+            io->ops->resume(io, tag);
+    }
+}
+
+/* The budget is shared fairly: each port in turn, one burst at a time. */
+static void pump_rx(struct mrc_pump *p, struct pump_turn *t)
+{
+    uint32_t left = t->budget;
+    bool any = true;
+    while (any && left > 0) {
+        any = false;
+        for (uint32_t i = 0; i < p->port_count && left > 0; i++) {
+            struct mrc_io *io = p->ports[i].io;
+            if (io->rx_ready == 0)
+                continue;
+            const size_t n = io->ops->rx(io, p->rx, mrc_min32(left, PUMP_RX_BURST));
+            if (n > 0)
+                mrc_engine_rx(p->engine, p->rx, n, t->now);
+            left -= (uint32_t)n;
+            any = any || io->rx_ready != 0;
+        }
+    }
+    for (uint32_t i = 0; i < p->port_count; i++)
+        t->more = t->more || p->ports[i].io->rx_ready != 0;
+}
+
+/* Packets kept because memory was short have no descriptor to wake them. */
+static void pump_retry(struct pump_port *port, mrc_ns now)
+{
+    if (!port->io->retry)
+        return;
+    if (port->retry_at == 0) {
+        port->retry_at = now + PUMP_RETRY_NS;
+    } else if (now >= port->retry_at) {
+        port->retry_at = 0;
+        port->io->retry = false;
+        port->io->ops->resume(port->io, UINT32_MAX);
+        if (port->io->retry)
+            port->retry_at = now + PUMP_RETRY_NS;
+    }
+}
+
+/* May the engine be asked for packets? Not while a port has no room to keep them, unless that port
+ * has had its time: then it must not hold up the others. */
+static bool pump_room(struct mrc_pump *p, mrc_ns now)
+{
+    bool room = true;
+    for (uint32_t i = 0; i < p->port_count; i++) {
+        struct pump_port *port = &p->ports[i];
+        if (port->io->slot_free_count >= MRC_IO_BURST_MAX)
+            port->stall_until = 0;
+        else if (port->stall_until == 0)
+            port->stall_until = now + PUMP_STALL_NS;
+        room = room && now >= port->stall_until;
+    }
+    return room;
+}
+
+static void pump_dispatch(struct mrc_pump *p, size_t n)
+{
+    uint32_t ports = 0;
+    for (size_t i = 0; i < n; i++) {
+        MRC_ASSERT(p->tx[i].port < p->port_count);
+        ports |= 1u << p->tx[i].port;
+    }
+    while (ports != 0) {
+        const uint32_t port = (uint32_t)__builtin_ctz(ports);
+        size_t count = 0;
+        for (size_t i = 0; i < n; i++) {
+            if (p->tx[i].port == port)
+                p->list[count++] = &p->tx[i];
+        }
+        p->ports[port].io->ops->tx(p->ports[port].io, p->list, count);
+        ports &= ports - 1;
+    }
+}
+
+static void pump_tx(struct mrc_pump *p, struct pump_turn *t)
+{
+    uint32_t left = t->budget;
+    for (uint32_t i = 0; i < p->port_count; i++)
+        pump_retry(&p->ports[i], t->now);
+    while (left > 0 && pump_room(p, t->now)) {
+        const uint32_t want = mrc_min32(left, MRC_IO_BURST_MAX);
+        const size_t n = mrc_engine_tx(p->engine, p->tx, want, t->now);
+        pump_dispatch(p, n);
+        left -= (uint32_t)n;
+        if (n < want)
+            break;
+    }
+    if (left == 0 && mrc_engine_tx_pending(p->engine))
+        t->more = true;
+    for (uint32_t i = 0; i < p->port_count; i++)
+        t->blocked = t->blocked || p->ports[i].io->queues_held > 0;
+}
+
+static void pump_lanes_failed(struct mrc_pump *p, mrc_ns now)
+{
+    for (uint32_t i = 0; i < p->port_count; i++) {
+        struct mrc_io *io = p->ports[i].io;
+        for (uint32_t k = 0; k < io->failed_count; k++) {
+            io->lanes[io->failed[k]].failed = false;
+            mrc_engine_lane_failed(p->engine, (uint8_t)i, io->failed[k], now);
+        }
+        io->failed_count = 0;
+    }
+}
+
+/* Set the timer, or ask for another turn at once. */
+static void pump_arm(struct mrc_pump *p, struct pump_turn *t)
+{
+    mrc_ns when = mrc_engine_deadline(p->engine);
+    for (uint32_t i = 0; i < p->port_count; i++) {
+        const struct pump_port *port = &p->ports[i];
+        if (port->stall_until > t->now)
+            when = mrc_min64(when, port->stall_until);
+        if (port->io->retry)
+            when = mrc_min64(when, port->retry_at != 0 ? port->retry_at : t->now + PUMP_RETRY_NS);
+    }
+    if (when <= t->now)
+        t->more = true;
+    else if (when != p->armed && mrc_clock_arm(p->timer_fd, when) == 0)
+        p->armed = when;
+
+    uint64_t count;
+    if (t->more)
+        pump_kick(p);
+    else if (p->kicked && read(p->kick_fd, &count, sizeof count) == (ssize_t)sizeof count)
+        p->kicked = false;
+}
+
+int mrc_pump_turn(struct mrc_pump *p, uint32_t budget)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    struct pump_turn t = {.budget = budget != 0 ? budget : PUMP_BUDGET};
+    pump_ready(p);
+    t.now = mrc_clock_now();
+    pump_rx(p, &t);
+    mrc_engine_tick(p->engine, t.now);
+    pump_lanes_failed(p, t.now);
+    pump_tx(p, &t);
+    pump_lanes_failed(p, t.now);
+    pump_collect_events(p);
+    pump_arm(p, &t);
+    const int result = (t.more ? MRC_TURN_MORE : 0) | (t.blocked ? MRC_TURN_BLOCKED : 0) |
+                       (mrc_cq_any(p->engine) ? MRC_TURN_CQ : 0) |
+                       (p->event_head != p->event_tail ? MRC_TURN_EVENT : 0);
+    return pump_leave(p, result);
+}
+
+int mrc_pump_wait(struct mrc_pump *p, int timeout_ms)
+{
+    const int err = mrc_pump_fork_guard(p);
+    if (err < 0)
+        return err;
+    struct pollfd fd = {.fd = p->epoll_fd, .events = POLLIN};
+    (void)poll(&fd, 1, timeout_ms); /* a signal ends the wait like a timeout: the caller looks */
+    return mrc_pump_turn(p, 0);
+}
+
+int mrc_pump_fd(const struct mrc_pump *p) { return p->epoll_fd; }
+
+const char *mrc_pump_error(const struct mrc_pump *p) { return p->error; }
+
+uint64_t mrc_pump_now(struct mrc_pump *p)
+{
+    (void)p;
+    return mrc_clock_now();
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Inside the pump: mrc_pump.c turns, mrc_pump_obj.c makes and destroys what hangs off it. */
+#ifndef MRC_PUMP_INT_H
+#define MRC_PUMP_INT_H
+
+#include "mrc_pump.h"
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+enum {
+    PUMP_PORTS_MAX = 32,
+    PUMP_EVENTS = 256, /* EV events between the tables' rings and the caller; power of two */
+    PUMP_RX_BURST = 128,
+};
+
+/* Memory given to the core, so that closing the pump gives all of it back. */
+struct pump_block {
+    struct pump_block *next;
+    struct pump_block **link; /* what points at this block */
+    _Alignas(64) uint8_t bytes[];
+};
+
+struct pump_mr {
+    uint64_t len;
+    uint8_t *addr;
+    uint32_t rkey;
+    bool used;
+};
+
+struct pump_port {
+    struct mrc_io *io;
+    mrc_ns stall_until; /* its pool is short of room: the engine rests until then, at most */
+    mrc_ns retry_at;    /* memory was short: try again then; 0: not waiting */
+};
+
+struct mrc_pump {
+    struct mrc_engine *engine;
+    struct mrc_engine_cfg cfg;
+    atomic_flag busy;
+    pid_t pid;
+    int epoll_fd;
+    int timer_fd;
+    int kick_fd;
+    bool kicked;     /* kick_fd is readable */
+    mrc_ns armed;    /* what timer_fd is set to */
+    uint32_t port_count;
+    struct pump_port ports[PUMP_PORTS_MAX];
+    struct pump_block *blocks;
+    struct pump_mr *mrs; /* cfg.mr_max */
+    uint32_t *paths;     /* ids in use; cfg.path_max */
+    uint32_t path_count;
+    struct mrc_ev_event events[PUMP_EVENTS];
+    uint32_t event_head;
+    uint32_t event_tail;
+    struct mrc_rx_pkt rx[PUMP_RX_BURST];
+    struct mrc_tx_pkt tx[MRC_IO_BURST_MAX];
+    const struct mrc_tx_pkt *list[MRC_IO_BURST_MAX];
+    char error[MRC_IO_ERROR_MAX];
+};
+
+/* One thread at a time, and never a forked child (MRC_ERR_BUSY, MRC_ERR_STATE). */
+int pump_enter(struct mrc_pump *p);
+/* Lets the next one in and hands the result through. */
+int pump_leave(struct mrc_pump *p, int result);
+/* The descriptor becomes readable: a turn is due. */
+void pump_kick(struct mrc_pump *p);
+/* Puts what went wrong in words; returns err. */
+int pump_refuse(struct mrc_pump *p, int err, const char *what);
+/* Moves EV events from the tables to the pump while there is room. */
+void pump_collect_events(struct mrc_pump *p);
+
+void *pump_alloc(struct mrc_pump *p, size_t size); /* zeroed; NULL: no memory */
+void pump_free(struct mrc_pump *p, void *bytes);
+
+#endif

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What hangs off a pump: path tables with their lanes, controllers, regions, queues. The memory is
+ * the pump's; the core borrows it. Work that makes a turn due wakes whoever waits. */
+#include "mrc_clock.h"
+#include "mrc_pump_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- path tables ---- */
+
+static void pump_lanes_put(struct mrc_pump *p, const struct mrc_path_entry_cfg *e, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        mrc_io_lane_put(p->ports[e[i].port].io, e[i].lane);
+}
+
+/* One entry and one lane for each lanes[i]; all or nothing. */
+static int pump_lanes_get(struct mrc_pump *p, uint32_t port, const struct mrc_peer_addr *peer,
+                          const uint8_t src[16], const struct mrc_lane_cfg *lanes, uint32_t n,
+                          struct mrc_path_entry_cfg *out)
+{
+    struct mrc_io *io = p->ports[port].io;
+    for (uint32_t i = 0; i < n; i++) {
+        struct mrc_lane_key key = {.scope_id = peer->scope_id != 0 ? peer->scope_id : io->scope_id,
+                                   .ev = lanes[i].ev,
+                                   .dport = peer->dport != 0 ? peer->dport : MRC_UDP_PORT,
+                                   .tmpl_len = lanes[i].tmpl_len};
+        memcpy(key.src, src, sizeof key.src);
+        memcpy(key.dst, peer->dst, sizeof key.dst);
+        int64_t lane = MRC_ERR_INVAL;
+        if (key.tmpl_len <= sizeof key.tmpl) {
+            memcpy(key.tmpl, lanes[i].tmpl, key.tmpl_len);
+            lane = mrc_io_lane_get(io, &key);
+        } else {
+            snprintf(p->error, sizeof p->error, "EV 0x%08x: outer header of %u bytes, at most %zu",
+                     (unsigned)key.ev, (unsigned)key.tmpl_len, sizeof key.tmpl);
+        }
+        if (lane < 0) {
+            pump_lanes_put(p, out, i);
+            return (int)lane;
+        }
+        out[i] = (struct mrc_path_entry_cfg){.ev = lanes[i].ev,
+                                             .plane = lanes[i].plane,
+                                             .port = (uint8_t)port,
+                                             .lane = (uint32_t)lane,
+                                             .backup = lanes[i].backup != 0};
+    }
+    return MRC_OK;
+}
+
+/* The table over lanes that are open. */
+static int pump_table(struct mrc_pump *p, const struct mrc_path_cfg *cfg,
+                      const struct mrc_path_entry_cfg *entries, size_t size)
+{
+    void *mem = pump_alloc(p, size);
+    if (mem == NULL)
+        return -(1000 + ENOMEM);
+    int id = MRC_ERR_INVAL;
+    struct mrc_path_table *t = mrc_path_init(mem, cfg, entries, mrc_clock_now());
+    if (t == NULL)
+        snprintf(p->error, sizeof p->error,
+                 "path table: an EV occurs twice, a plane is outside 1 to %d, or all are backups",
+                 (int)MRC_PLANE_MAX);
+    else
+        id = pump_refuse(p, mrc_path_attach(p->engine, t), "path table");
+    if (id < 0)
+        pump_free(p, mem);
+    return id;
+}
+
+static int pump_path_create(struct mrc_pump *p, uint32_t port, const struct mrc_peer_addr *peer,
+                            const struct mrc_path_cfg *cfg, const struct mrc_lane_cfg *lanes,
+                            uint8_t src[16])
+{
+    if (port >= p->port_count)
+        return pump_refuse(p, MRC_ERR_NOENT, "port");
+    if (p->path_count == p->cfg.path_max)
+        return pump_refuse(p, MRC_ERR_FULL, "path table");
+    const size_t size = mrc_path_size(cfg);
+    if (size == 0)
+        return pump_refuse(p, MRC_ERR_INVAL, "path table");
+    int err = mrc_io_source(p->ports[port].io, peer, src);
+    if (err < 0)
+        return err;
+    struct mrc_path_entry_cfg *entries = calloc(cfg->count, sizeof *entries);
+    if (entries == NULL)
+        return -(1000 + ENOMEM);
+    err = pump_lanes_get(p, port, peer, src, lanes, cfg->count, entries);
+    if (err == MRC_OK) {
+        err = pump_table(p, cfg, entries, size);
+        if (err < 0)
+            pump_lanes_put(p, entries, cfg->count);
+        else
+            p->paths[p->path_count++] = (uint32_t)err;
+    }
+    free(entries);
+    return err;
+}
+
+int mrc_pump_path_create(struct mrc_pump *p, uint32_t port, const struct mrc_peer_addr *peer,
+                         const struct mrc_path_cfg *cfg, const struct mrc_lane_cfg *lanes,
+                         uint8_t src_out[16])
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    return pump_leave(p, pump_path_create(p, port, peer, cfg, lanes, src_out));
+}
+
+static struct mrc_path_table *pump_path(struct mrc_pump *p, uint32_t path)
+{
+    struct mrc_path_table *t = mrc_path_get(p->engine, path);
+    if (t == NULL)
+        pump_refuse(p, MRC_ERR_NOENT, "path table");
+    return t;
+}
+
+int mrc_pump_path_destroy(struct mrc_pump *p, uint32_t path)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    struct mrc_path_table *t = pump_path(p, path);
+    if (t == NULL)
+        return pump_leave(p, MRC_ERR_NOENT);
+    pump_collect_events(p);
+    if (mrc_path_detach(p->engine, path) == NULL)
+        return pump_leave(p, pump_refuse(p, MRC_ERR_BUSY, "path table"));
+    for (uint16_t i = 0; i < mrc_path_count(t); i++)
+        pump_lanes_put(p, mrc_path_entry(t, i), 1);
+    for (uint32_t i = 0; i < p->path_count; i++) {
+        if (p->paths[i] == path) {
+            p->paths[i] = p->paths[--p->path_count];
+            break;
+        }
+    }
+    pump_free(p, t);
+    return pump_leave(p, MRC_OK);
+}
+
+int mrc_pump_path_stats(struct mrc_pump *p, uint32_t path, struct mrc_path_stats *out, int max)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    const struct mrc_path_table *t = pump_path(p, path);
+    if (t == NULL)
+        return pump_leave(p, MRC_ERR_NOENT);
+    int n = 0;
+    for (; n < max && n < (int)mrc_path_count(t); n++)
+        mrc_path_stats(t, (uint16_t)n, &out[n]);
+    return pump_leave(p, n);
+}
+
+int mrc_pump_path_set_state(struct mrc_pump *p, uint32_t path, uint32_t ev, int state)
+{
+    int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    struct mrc_path_table *t = pump_path(p, path);
+    if (t == NULL)
+        return pump_leave(p, MRC_ERR_NOENT);
+    const uint16_t i = mrc_path_find(t, ev);
+    if (i == MRC_EV_NONE)
+        return pump_leave(p, pump_refuse(p, MRC_ERR_NOENT, "EV"));
+    if (state != MRC_EV_GOOD && state != MRC_EV_DENIED)
+        return pump_leave(p, pump_refuse(p, MRC_ERR_INVAL, "EV state"));
+    err = mrc_path_set_state(t, i, (enum mrc_ev_state)state, mrc_clock_now());
+    pump_kick(p);
+    return pump_leave(p, pump_refuse(p, err, "EV state"));
+}
+
+int mrc_pump_path_set_planes(struct mrc_pump *p, uint32_t path, uint32_t local_up,
+                             uint32_t remote_up)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    struct mrc_path_table *t = pump_path(p, path);
+    if (t == NULL)
+        return pump_leave(p, MRC_ERR_NOENT);
+    mrc_path_set_planes(t, local_up, remote_up);
+    pump_kick(p);
+    return pump_leave(p, MRC_OK);
+}
+
+/* ---- EV events ---- */
+
+void pump_collect_events(struct mrc_pump *p)
+{
+    for (uint32_t i = 0; i < p->path_count; i++) {
+        struct mrc_path_table *t = mrc_path_get(p->engine, p->paths[i]);
+        while (p->event_tail - p->event_head < PUMP_EVENTS) {
+            struct mrc_ev_event *e = &p->events[p->event_tail % PUMP_EVENTS];
+            if (mrc_path_event_poll(t, e) == 0)
+                break;
+            e->table = p->paths[i];
+            p->event_tail++;
+        }
+    }
+}
+
+int mrc_pump_events(struct mrc_pump *p, struct mrc_ev_event *out, int max)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    int n = 0;
+    while (n < max) {
+        if (p->event_head == p->event_tail)
+            pump_collect_events(p);
+        if (p->event_head == p->event_tail)
+            break;
+        out[n++] = p->events[p->event_head++ % PUMP_EVENTS];
+    }
+    return pump_leave(p, n);
+}
+
+/* ---- controllers ---- */
+
+int mrc_pump_cc_create(struct mrc_pump *p, const struct mrc_cc_cfg *cfg)
+{
+    int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    struct mrc_cc *cc = pump_alloc(p, sizeof *cc);
+    if (cc == NULL)
+        return pump_leave(p, -(1000 + ENOMEM));
+    err = mrc_cc_init(cc, cfg, mrc_clock_now());
+    if (err >= 0)
+        err = mrc_cc_attach(p->engine, cc);
+    if (err < 0)
+        pump_free(p, cc);
+    return pump_leave(p, pump_refuse(p, err, "congestion controller"));
+}
+
+int mrc_pump_cc_destroy(struct mrc_pump *p, uint32_t cc)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    struct mrc_cc *mem = mrc_cc_detach(p->engine, cc);
+    if (mem == NULL)
+        return pump_leave(p, pump_refuse(p, MRC_ERR_BUSY, "congestion controller"));
+    pump_free(p, mem);
+    return pump_leave(p, MRC_OK);
+}
+
+/* ---- memory regions ---- */
+
+int mrc_pump_mr_register(struct mrc_pump *p, uint32_t pd, void *addr, uint64_t len, uint8_t access,
+                         uint32_t key, uint32_t *rkey)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    struct pump_mr *mr = NULL;
+    for (uint32_t i = 0; i < p->cfg.mr_max && mr == NULL; i++) {
+        if (!p->mrs[i].used)
+            mr = &p->mrs[i];
+    }
+    if (mr == NULL)
+        return pump_leave(p, pump_refuse(p, MRC_ERR_FULL, "memory region"));
+    const int result = mrc_mr_register(p->engine, pd, addr, len, access, key, rkey);
+    if (result >= 0)
+        *mr = (struct pump_mr){.len = len, .addr = addr, .rkey = *rkey, .used = true};
+    return pump_leave(p, pump_refuse(p, result, "memory region"));
+}
+
+int mrc_pump_mr_deregister(struct mrc_pump *p, uint32_t rkey)
+{
+    int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    err = mrc_mr_deregister(p->engine, rkey);
+    if (err < 0)
+        return pump_leave(p, pump_refuse(p, err, "memory region"));
+    for (uint32_t i = 0; i < p->cfg.mr_max; i++) {
+        struct pump_mr *mr = &p->mrs[i];
+        if (!mr->used || mr->rkey != rkey)
+            continue;
+        /* Packets that wait for a socket point into memory that may go now. */
+        for (uint32_t k = 0; k < p->port_count; k++)
+            p->ports[k].io->ops->forget(p->ports[k].io, mr->addr, mr->len);
+        mr->used = false;
+        break;
+    }
+    return pump_leave(p, MRC_OK);
+}
+
+/* ---- completion queues ---- */
+
+int mrc_pump_cq_create(struct mrc_pump *p, uint32_t depth)
+{
+    int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    const size_t size = mrc_cq_size(depth);
+    if (size == 0)
+        return pump_leave(p, pump_refuse(p, MRC_ERR_INVAL, "completion queue"));
+    void *mem = pump_alloc(p, size);
+    if (mem == NULL)
+        return pump_leave(p, -(1000 + ENOMEM));
+    err = mrc_cq_create(p->engine, mem, depth);
+    if (err < 0)
+        pump_free(p, mem);
+    return pump_leave(p, pump_refuse(p, err, "completion queue"));
+}
+
+int mrc_pump_cq_destroy(struct mrc_pump *p, uint32_t cq)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    void *mem = mrc_cq_destroy(p->engine, cq);
+    if (mem == NULL)
+        return pump_leave(p, pump_refuse(p, MRC_ERR_BUSY, "completion queue"));
+    pump_free(p, mem);
+    return pump_leave(p, MRC_OK);
+}
+
+int mrc_pump_cq_poll(struct mrc_pump *p, uint32_t cq, struct mrc_wc *out, int max)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    return pump_leave(p, pump_refuse(p, mrc_cq_poll(p->engine, cq, out, max), "completion queue"));
+}
+
+int mrc_pump_cq_overrun(struct mrc_pump *p, uint32_t cq)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    return pump_leave(p, mrc_cq_overrun(p->engine, cq) ? 1 : 0);
+}
+
+/* ---- queue pairs ---- */
+
+int mrc_pump_qp_create(struct mrc_pump *p, const struct mrc_qp_init *init)
+{
+    int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    const size_t size = mrc_qp_size(init);
+    if (size == 0)
+        return pump_leave(p, pump_refuse(p, MRC_ERR_INVAL, "queue pair"));
+    void *mem = pump_alloc(p, size);
+    if (mem == NULL)
+        return pump_leave(p, -(1000 + ENOMEM));
+    err = mrc_qp_create(p->engine, mem, init);
+    if (err < 0)
+        pump_free(p, mem);
+    return pump_leave(p, pump_refuse(p, err, "queue pair"));
+}
+
+int mrc_pump_qp_modify(struct mrc_pump *p, uint32_t qpn, const struct mrc_qp_attr *attr,
+                       uint32_t mask)
+{
+    int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    err = mrc_qp_modify(p->engine, qpn, attr, mask, mrc_clock_now());
+    pump_kick(p);
+    return pump_leave(p, pump_refuse(p, err, "queue pair"));
+}
+
+int mrc_pump_qp_query(struct mrc_pump *p, uint32_t qpn, struct mrc_qp_attr *attr)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    return pump_leave(p, pump_refuse(p, mrc_qp_query(p->engine, qpn, attr), "queue pair"));
+}
+
+int mrc_pump_qp_destroy(struct mrc_pump *p, uint32_t qpn)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    void *mem = mrc_qp_destroy(p->engine, qpn);
+    if (mem == NULL)
+        return pump_leave(p, pump_refuse(p, MRC_ERR_NOENT, "queue pair"));
+    pump_free(p, mem);
+    pump_kick(p); /* flushed completions are waiting */
+    return pump_leave(p, MRC_OK);
+}
+
+int mrc_pump_post_send(struct mrc_pump *p, uint32_t qpn, const struct mrc_send_wr *wr, int n)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    const int done = mrc_qp_post_send(p->engine, qpn, wr, n);
+    if (done > 0)
+        pump_kick(p);
+    return pump_leave(p, pump_refuse(p, done, "send queue"));
+}
+
+int mrc_pump_post_recv(struct mrc_pump *p, uint32_t qpn, const uint64_t *wr_id, int n)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    const int done = mrc_qp_post_recv(p->engine, qpn, wr_id, n);
+    return pump_leave(p, pump_refuse(p, done, "receive queue"));
+}
+
+int mrc_pump_qp_stats(struct mrc_pump *p, uint32_t qpn, struct mrc_qp_stats *out)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    return pump_leave(p, pump_refuse(p, mrc_qp_stats(p->engine, qpn, out), "queue pair"));
+}
+
+uint64_t mrc_pump_drops(struct mrc_pump *p, int reason)
+{
+    if (reason < 0 || reason >= MRC_DROP_COUNT || pump_enter(p) < 0)
+        return UINT64_MAX;
+    const uint64_t n = mrc_engine_drops(p->engine, (enum mrc_drop)reason);
+    (void)pump_leave(p, 0);
+    return n;
+}
