@@ -67,8 +67,8 @@ uint32_t mrc_crc32_portable(uint32_t reg, const uint8_t *p, size_t n)
 /* ---- carry-less multiplication ----
  *
  * In the reflected order of the CRC a 128-bit accumulator stands for a polynomial hi, lo. Moving it
- * D bits forward is lo * (x^(D+32) mod P) + hi * (x^(D-32) mod P): two multiplications, and again at
- * most 128 bits. The constants are those residues, reflected and shifted left by one, because a
+ * D bits forward is lo * (x^(D+32) mod P) + hi * (x^(D-32) mod P): two multiplications, and at most
+ * 128 bits again. The constants are those residues, reflected and shifted left by one, because a
  * product of two reflected 64-bit numbers comes out one bit low. Four accumulators hide the latency
  * of the multiplier; the last 16 bytes and the tail go through the table, which spares a separate
  * reduction. */
