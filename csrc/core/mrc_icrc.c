@@ -187,8 +187,8 @@ uint32_t mrc_icrc4_begin(mrc_crc32_fn crc, const uint8_t *ip, uint16_t sport, ui
 
     uint8_t h[ICRC_IP4_LEN_MAX + ICRC_UDP_LEN];
     memcpy(h, ip, ip_len);
-    h[1] = 0xFF;              /* TOS */
-    h[8] = 0xFF;              /* TTL */
+    h[1] = 0xFF;               /* TOS */
+    h[8] = 0xFF;               /* TTL */
     mrc_put16(h + 10, 0xFFFF); /* header checksum */
     icrc_put_udp(h + ip_len, sport, dport, udp_len);
     return crc(ICRC_AFTER_8_ONES, h, ip_len + ICRC_UDP_LEN);

@@ -142,9 +142,7 @@ static void wire_get_control(struct mrc_pkt *out, const uint8_t *p, enum wire_ki
         out->syndrome = p[0];
         out->aeth_msn = mrc_get24(p + 1);
         break;
-    case WIRE_SACK:
-        wire_get_sack(out, p);
-        break;
+    case WIRE_SACK: wire_get_sack(out, p); break;
     case WIRE_NACK: /* A.9 */
         out->nack_reason = p[2];
         out->vendor_info = p[3];
@@ -170,8 +168,7 @@ static void wire_get_control(struct mrc_pkt *out, const uint8_t *p, enum wire_ki
         break;
     case WIRE_UNKNOWN:
     case WIRE_WRITE:
-    case WIRE_WRITE_IMM:
-        break;
+    case WIRE_WRITE_IMM: break;
     }
 }
 
@@ -250,8 +247,7 @@ enum mrc_wire_err mrc_wire_decode(struct mrc_pkt *out, const uint8_t *bytes, siz
     const uint8_t *ext = bytes + MRC_BTH_LEN;
     const size_t ext_len = len - MRC_BTH_LEN - tail;
     switch ((enum wire_kind)op.kind) {
-    case WIRE_UNKNOWN:
-        return MRC_WIRE_OPCODE;
+    case WIRE_UNKNOWN: return MRC_WIRE_OPCODE;
     case WIRE_WRITE:
     case WIRE_WRITE_IMM:
         return trimmed ? wire_get_trimmed(out, ext, ext_len, op.kind == WIRE_WRITE_IMM)
@@ -261,8 +257,7 @@ enum mrc_wire_err mrc_wire_decode(struct mrc_pkt *out, const uint8_t *bytes, siz
     case WIRE_EP_RSP:
     case WIRE_SACK:
     case WIRE_NACK:
-    case WIRE_PROBE:
-        break;
+    case WIRE_PROBE: break;
     }
     out->ts = false; /* TSETH exists in data packets only, A.4 */
     if (ext_len < wire_ext_len[op.kind])
@@ -353,16 +348,12 @@ size_t mrc_wire_encode(uint8_t out[MRC_HDR_MAX], const struct mrc_pkt *in)
     wire_put_bth(out, in, (op.flags & MRC_OPF_DATA) != 0);
     switch ((enum wire_kind)op.kind) {
     case WIRE_WRITE:
-    case WIRE_WRITE_IMM:
-        ext_len = wire_put_write(p, in, op.kind == WIRE_WRITE_IMM);
-        break;
+    case WIRE_WRITE_IMM: ext_len = wire_put_write(p, in, op.kind == WIRE_WRITE_IMM); break;
     case WIRE_ACK:
         p[0] = in->syndrome;
         mrc_put24(p + 1, in->aeth_msn);
         break;
-    case WIRE_SACK:
-        wire_put_sack(p, in);
-        break;
+    case WIRE_SACK: wire_put_sack(p, in); break;
     case WIRE_NACK:
         p[2] = in->nack_reason;
         p[3] = in->vendor_info;
@@ -386,8 +377,7 @@ size_t mrc_wire_encode(uint8_t out[MRC_HDR_MAX], const struct mrc_pkt *in)
         p[1] = (uint8_t)((in->ep_op & 3) << 2);
         mrc_put16(p + 28, in->tx_timestamp);
         break;
-    case WIRE_UNKNOWN:
-        break;
+    case WIRE_UNKNOWN: break;
     }
     return MRC_BTH_LEN + ext_len;
 }

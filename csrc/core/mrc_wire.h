@@ -6,45 +6,45 @@
 #include "mrc_base.h"
 
 enum mrc_opcode { /* A.3 */
-    MRC_OP_WRITE_FIRST = 0xC6,
-    MRC_OP_WRITE_MIDDLE = 0xC7,
-    MRC_OP_WRITE_LAST = 0xC8,
-    MRC_OP_WRITE_LAST_IMM = 0xC9,
-    MRC_OP_WRITE_ONLY = 0xCA,
-    MRC_OP_WRITE_ONLY_IMM = 0xCB,
-    MRC_OP_ACK = 0xD1,
-    MRC_OP_EP_REQUEST = 0xD8,
-    MRC_OP_EP_RESPONSE = 0xD9,
-    MRC_OP_SACK = 0xDC,
-    MRC_OP_NACK = 0xDD,
-    MRC_OP_PROBE = 0xDE,
+                  MRC_OP_WRITE_FIRST = 0xC6,
+                  MRC_OP_WRITE_MIDDLE = 0xC7,
+                  MRC_OP_WRITE_LAST = 0xC8,
+                  MRC_OP_WRITE_LAST_IMM = 0xC9,
+                  MRC_OP_WRITE_ONLY = 0xCA,
+                  MRC_OP_WRITE_ONLY_IMM = 0xCB,
+                  MRC_OP_ACK = 0xD1,
+                  MRC_OP_EP_REQUEST = 0xD8,
+                  MRC_OP_EP_RESPONSE = 0xD9,
+                  MRC_OP_SACK = 0xDC,
+                  MRC_OP_NACK = 0xDD,
+                  MRC_OP_PROBE = 0xDE,
 };
 
 enum { /* opcode flags, from the table in mrc_wire.c */
-    MRC_OPF_KNOWN = 1,
-    MRC_OPF_DATA = 2,  /* METH + RETH, consumes a PSN */
-    MRC_OPF_FIRST = 4, /* first or only */
-    MRC_OPF_LAST = 8,  /* last or only */
-    MRC_OPF_IMM = 16,
+       MRC_OPF_KNOWN = 1,
+       MRC_OPF_DATA = 2,  /* METH + RETH, consumes a PSN */
+       MRC_OPF_FIRST = 4, /* first or only */
+       MRC_OPF_LAST = 8,  /* last or only */
+       MRC_OPF_IMM = 16,
 };
 uint8_t mrc_opcode_flags(uint8_t opcode);
 
 enum mrc_nack_reason { /* A.9 */
-    MRC_NACK_TRIMMED = 0x01,
-    MRC_NACK_TRIMMED_LASTHOP = 0x02,
-    MRC_NACK_NO_BITMAP = 0x06,
-    MRC_NACK_NO_PKT_BUFFER = 0x07,
-    MRC_NACK_NO_RESOURCE = 0x0A,
-    MRC_NACK_PSN_OOR_WINDOW = 0x0B,
-    MRC_NACK_UNEXP_EVENT = 0x19,
+                       MRC_NACK_TRIMMED = 0x01,
+                       MRC_NACK_TRIMMED_LASTHOP = 0x02,
+                       MRC_NACK_NO_BITMAP = 0x06,
+                       MRC_NACK_NO_PKT_BUFFER = 0x07,
+                       MRC_NACK_NO_RESOURCE = 0x0A,
+                       MRC_NACK_PSN_OOR_WINDOW = 0x0B,
+                       MRC_NACK_UNEXP_EVENT = 0x19,
 };
 
 enum mrc_aeth { /* A.6 */
-    MRC_AETH_ACK = 0x1F,
-    MRC_AETH_NAK_PSN_SEQ = 0x60,
-    MRC_AETH_NAK_INVALID_REQUEST = 0x61,
-    MRC_AETH_NAK_REMOTE_ACCESS = 0x62,
-    MRC_AETH_NAK_REMOTE_OPERATION = 0x63,
+                MRC_AETH_ACK = 0x1F,
+                MRC_AETH_NAK_PSN_SEQ = 0x60,
+                MRC_AETH_NAK_INVALID_REQUEST = 0x61,
+                MRC_AETH_NAK_REMOTE_ACCESS = 0x62,
+                MRC_AETH_NAK_REMOTE_OPERATION = 0x63,
 };
 
 enum mrc_sack_mark { MRC_MARK_NONE = 0, MRC_MARK_SKIP = 1, MRC_MARK_ALWAYS_SKIP = 2 };
@@ -54,7 +54,7 @@ enum {
     MRC_BTH_LEN = 12,
     MRC_HDR_MAX = 48, /* BTH + largest extension headers, A.1 */
     MRC_ICRC_LEN = 4,
-    MRC_QPN_EP = 2, /* destination QP of endpoint operations; QPNs 0..2 are never handed out */
+    MRC_QPN_EP = 2,      /* destination QP of endpoint operations; QPNs 0..2 are never handed out */
     MRC_UDP_PORT = 4791, /* H1 */
     MRC_NOMINAL_HDR = 40, /* nominal size = UDP length + 40 (E.1) */
 };
@@ -62,12 +62,12 @@ enum {
 /* One packet, decoded. Fields of headers that the opcode does not have are zero. */
 struct mrc_pkt {
     uint8_t opcode;
-    uint8_t pad;   /* bytes after the payload, 0..3 */
-    bool se;       /* solicited event (either bit on receive, H2) */
-    bool m_bit;    /* BTH bit 8; always sent 0 */
-    bool a;        /* acknowledge request */
-    bool rtx;      /* retransmission; in a SACK: echo */
-    bool ts;       /* TSETH present */
+    uint8_t pad;      /* bytes after the payload, 0..3 */
+    bool se;          /* solicited event (either bit on receive, H2) */
+    bool m_bit;       /* BTH bit 8; always sent 0 */
+    bool a;           /* acknowledge request */
+    bool rtx;         /* retransmission; in a SACK: echo */
+    bool ts;          /* TSETH present */
     bool icrc_absent; /* trimmed: no iCRC, payload is what was left */
     uint8_t tver;
     uint8_t var_res;
@@ -122,10 +122,10 @@ struct mrc_pkt {
 /* Why bytes are not a packet. 0 is success; values continue enum mrc_drop in mrc_trace.h. */
 enum mrc_wire_err {
     MRC_WIRE_OK = 0,
-    MRC_WIRE_SHORT,   /* headers do not fit the bytes */
-    MRC_WIRE_TVER,    /* transport version not 0 */
-    MRC_WIRE_OPCODE,  /* unknown opcode */
-    MRC_WIRE_LENGTH,  /* pad exceeds payload, or bytes after a header-only packet */
+    MRC_WIRE_SHORT,  /* headers do not fit the bytes */
+    MRC_WIRE_TVER,   /* transport version not 0 */
+    MRC_WIRE_OPCODE, /* unknown opcode */
+    MRC_WIRE_LENGTH, /* pad exceeds payload, or bytes after a header-only packet */
 };
 
 /* Decode `len` bytes from BTH to the end of the iCRC. `trimmed`: there is no iCRC and the payload

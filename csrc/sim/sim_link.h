@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* One direction of one link of the simulated network: a queue with a rate, a delay, and faults.
  *
- * Sans-I/O like the core: no clock, no memory of its own, every draw from a seed. The link keeps no
+ * Sans-I/O like the core: no clock, no memory, every draw from a seed. The link keeps no
  * packets. It is told "this many bytes enter now" and answers when they come out, how often, and in
- * what shape; whoever asked keeps the bytes and the events. A path of several hops is several links. */
+ * what shape; whoever asked keeps the bytes and the events. A path of several hops is several
+ * links. */
 #ifndef SIM_LINK_H
 #define SIM_LINK_H
 
@@ -18,12 +19,12 @@ struct sim_link_cfg {
     uint32_t queue_bytes;   /* a packet that finds more waiting is lost; 0: no limit */
     uint32_t mark_lo_bytes; /* CE never below, always above hi, linear between; hi = 0: never */
     uint32_t mark_hi_bytes;
-    uint32_t mark_ppm;      /* CE whatever the queue */
+    uint32_t mark_ppm; /* CE whatever the queue */
     uint32_t loss_ppm;
     uint32_t dup_ppm;
     uint32_t corrupt_ppm;
-    uint32_t fault_kinds;   /* loss, mask, duplication, corruption strike these kinds; 0: all */
-    uint64_t loss_mask;     /* bit n % 64 set: the n-th packet of those kinds is lost */
+    uint32_t fault_kinds; /* loss, mask, duplication, corruption strike these kinds; 0: all */
+    uint64_t loss_mask;   /* bit n % 64 set: the n-th packet of those kinds is lost */
 };
 
 /* Ever growing. */

@@ -50,8 +50,11 @@ TEST(submit__seeded_rates_strike_about_as_often_as_said)
 
 TEST(submit__same_seed_same_fate)
 {
-    const struct sim_link_cfg cfg = {.rate_bps = 1000000000, .jitter_ns = 5000, .jitter_ppm = 300000,
-                                     .loss_ppm = 100000, .dup_ppm = 50000};
+    const struct sim_link_cfg cfg = {.rate_bps = 1000000000,
+                                     .jitter_ns = 5000,
+                                     .jitter_ppm = 300000,
+                                     .loss_ppm = 100000,
+                                     .dup_ppm = 50000};
     struct sim_link a;
     struct sim_link b;
     sim_link_init(&a, &cfg, 77);
@@ -68,8 +71,8 @@ TEST(submit__same_seed_same_fate)
 
 TEST(submit__marks_between_thresholds)
 {
-    const struct sim_link_cfg cfg = {.rate_bps = 8000000000, .mark_lo_bytes = 3000,
-                                     .mark_hi_bytes = 6000};
+    const struct sim_link_cfg cfg = {
+        .rate_bps = 8000000000, .mark_lo_bytes = 3000, .mark_hi_bytes = 6000};
     struct sim_link l;
     struct sim_delivery d[SIM_COPIES_MAX];
     sim_link_init(&l, &cfg, 1);

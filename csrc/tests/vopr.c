@@ -3,9 +3,9 @@
  *
  *   vopr [-v] [-f FILE] [SEED [COUNT]]
  *
- * One line a seed: verdict, what was drawn, how much happened, trace hash. -v traces every packet to
- * stderr. -f runs the seeds of a file (first word of each line, # comments). Exit code 1 when a seed
- * failed. The same seed gives the same hash, on every run and every compiler. */
+ * One line a seed: verdict, what was drawn, how much happened, trace hash. -v traces every packet
+ * to stderr. -f runs the seeds of a file (first word of each line, # comments). Exit code 1 when a
+ * seed failed. The same seed gives the same hash, on every run and every compiler. */
 #include <stdlib.h>
 
 #include "world.h"
@@ -25,7 +25,7 @@ enum { VOPR_ACTIONS = 64, VOPR_QPS_MAX = 3 };
 /* One change of the network at one time. */
 struct vopr_action {
     mrc_ns at;
-    uint8_t what; /* enum vopr_what */
+    uint8_t what;  /* enum vopr_what */
     uint8_t sides; /* bit 0: 0 -> 1, bit 1: 1 -> 0 */
     uint16_t path;
     struct sim_link_cfg link; /* VOPR_LINK */
@@ -169,10 +169,10 @@ static void vopr_draw_deaths(struct vopr *v)
         const uint16_t path = (uint16_t)((first + i) % v->cfg.paths);
         const mrc_ns a = vopr_when(v);
         const mrc_ns b = vopr_when(v);
-        vopr_add(v, (struct vopr_action){.at = a < b ? a : b, .what = VOPR_CUT, .sides = sides,
-                                         .path = path});
-        vopr_add(v, (struct vopr_action){.at = a < b ? b : a, .what = VOPR_HEAL, .sides = 3,
-                                         .path = path});
+        vopr_add(v, (struct vopr_action){
+                        .at = a < b ? a : b, .what = VOPR_CUT, .sides = sides, .path = path});
+        vopr_add(v, (struct vopr_action){
+                        .at = a < b ? b : a, .what = VOPR_HEAL, .sides = 3, .path = path});
     }
     vopr_word(v, sides == 3 ? "cut" : "cut1", n);
 }
@@ -182,8 +182,8 @@ static void vopr_draw_denials(struct vopr *v)
     const uint16_t path = (uint16_t)vopr_below(v, v->cfg.paths);
     const mrc_ns a = vopr_when(v);
     vopr_add(v, (struct vopr_action){.at = a, .what = VOPR_DENY, .path = path});
-    vopr_add(v, (struct vopr_action){.at = a + vopr_below(v, 20000000), .what = VOPR_ALLOW,
-                                     .path = path});
+    vopr_add(v, (struct vopr_action){
+                    .at = a + vopr_below(v, 20000000), .what = VOPR_ALLOW, .path = path});
     vopr_word(v, "deny", path);
 }
 
@@ -194,8 +194,8 @@ static void vopr_draw_bad_path(struct vopr *v)
     struct sim_link_cfg bad = v->cfg.link;
     bad.loss_ppm = 50000 + vopr_below(v, 900000);
     bad.fault_kinds = 0;
-    vopr_add(v, (struct vopr_action){.at = vopr_when(v), .what = VOPR_LINK, .sides = 3,
-                                     .path = path, .link = bad});
+    vopr_add(v, (struct vopr_action){
+                    .at = vopr_when(v), .what = VOPR_LINK, .sides = 3, .path = path, .link = bad});
     vopr_word(v, "bad", bad.loss_ppm);
 }
 
@@ -318,8 +318,8 @@ static bool vopr_run(uint64_t seed, bool verbose)
            "hash %016llx%s%s%s\n",
            (unsigned long long)seed, ok ? "ok" : "FAIL", v.cfg.paths, v.cfg.planes, v.qps,
            v.cfg.cc.kind, (double)(w->now - v.cfg.start_ns) / 1e9, (unsigned long long)w->steps,
-           (unsigned long long)sent, (unsigned long long)again, errors,
-           (unsigned long long)w->hash, v.words, ok ? "" : " : ", w->failure);
+           (unsigned long long)sent, (unsigned long long)again, errors, (unsigned long long)w->hash,
+           v.words, ok ? "" : " : ", w->failure);
     world_free(w);
     return ok;
 }

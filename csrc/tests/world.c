@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 enum {
-    WORLD_TURNS_AT_ONCE = 1000,    /* more without time passing: a timer stuck in the past */
-    WORLD_TX_AT_ONCE = 200000,     /* packets of one turn: a loop without end */
+    WORLD_TURNS_AT_ONCE = 1000, /* more without time passing: a timer stuck in the past */
+    WORLD_TX_AT_ONCE = 200000,  /* packets of one turn: a loop without end */
     WORLD_MEMORY_CHECK_STEPS = 16384,
     WORLD_SPORT_BASE = 49152,
     WORLD_QUIET_MS = 50,
@@ -40,8 +40,8 @@ void world_fail(struct world *w, const char *fmt, ...)
 {
     if (w->failure[0] != '\0')
         return;
-    const int n = snprintf(w->failure, sizeof(w->failure), "t=%.6f s: ",
-                           (double)(w->now - w->cfg.start_ns) / 1e9);
+    const int n = snprintf(w->failure, sizeof(w->failure),
+                           "t=%.6f s: ", (double)(w->now - w->cfg.start_ns) / 1e9);
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(w->failure + n, sizeof(w->failure) - (size_t)n, fmt, ap);
@@ -278,7 +278,8 @@ static void world_turn(struct world *w, uint32_t host)
     mrc_engine_tick(h->e, w->now);
     world_kick(w, host);
 
-    /* No deadline in the past after a tick, and no busy loop on one that is now: field report 25. */
+    /* No deadline in the past after a tick, and no busy loop on one that is now: field report 25.
+     */
     const mrc_ns next = mrc_engine_deadline(h->e);
     if (next < w->now)
         world_fail(w, "host %u: deadline %.3f us in the past", host, (double)(w->now - next) / 1e3);
@@ -417,8 +418,11 @@ struct world_cfg world_defaults(uint64_t seed)
         .start_ns = MRC_SEC,
         .turn_ns = 1000,
         .link = {.rate_bps = 10000000000, .delay_ns = 10 * MRC_USEC},
-        .cc = {.kind = MRC_CC_FIXED, .mtu_bytes = 1024, .link_bps = 10000000000,
-               .base_rtt_ns = 30 * MRC_USEC, .max_cwnd_bytes = 1 << 20},
+        .cc = {.kind = MRC_CC_FIXED,
+               .mtu_bytes = 1024,
+               .link_bps = 10000000000,
+               .base_rtt_ns = 30 * MRC_USEC,
+               .max_cwnd_bytes = 1 << 20},
     };
 }
 

@@ -21,7 +21,7 @@
 #include "../sim/sim_link.h"
 
 enum {
-    WORLD_BURST = 32,       /* packets per call of a door */
+    WORLD_BURST = 32, /* packets per call of a door */
     WORLD_EVENTS_KEPT = 1024,
     WORLD_PSN_RING = 16384, /* more than twice the largest window */
     WORLD_GUARD = 256,      /* bytes around and between that nobody may touch */
@@ -41,14 +41,14 @@ enum {
 
 struct world_cfg {
     uint64_t seed;
-    uint32_t hosts;       /* 2.. */
-    uint16_t paths;       /* per ordered pair of hosts: EV i is plane 1 + i % planes */
-    uint16_t backups;     /* of those, the last so many are reserve */
+    uint32_t hosts;   /* 2.. */
+    uint16_t paths;   /* per ordered pair of hosts: EV i is plane 1 + i % planes */
+    uint16_t backups; /* of those, the last so many are reserve */
     uint16_t min_active;
     uint8_t planes;
-    mrc_ns start_ns;      /* clock at the beginning */
-    mrc_ns turn_ns;       /* a host looks at arrivals this long after the first one */
-    mrc_ns skew_ns;       /* path i takes i times this longer */
+    mrc_ns start_ns; /* clock at the beginning */
+    mrc_ns turn_ns;  /* a host looks at arrivals this long after the first one */
+    mrc_ns skew_ns;  /* path i takes i times this longer */
     struct sim_link_cfg link;
     struct mrc_cc_cfg cc; /* one controller per ordered pair */
 };
@@ -57,9 +57,9 @@ struct world_cfg {
 struct world_qp_cfg {
     uint32_t a;
     uint32_t b;
-    uint32_t depth;   /* send queue; receive queue is the same */
+    uint32_t depth; /* send queue; receive queue is the same */
     uint16_t mtu;
-    uint16_t mpr;     /* both directions, units of 128 */
+    uint16_t mpr; /* both directions, units of 128 */
     uint16_t max_wimm;
     uint32_t psn_ab;
     uint32_t psn_ba;
@@ -73,9 +73,9 @@ struct world_qp_cfg {
 /* What one direction of a QP is to carry. */
 struct world_load {
     uint64_t messages;
-    uint32_t outstanding;  /* posted at a time, <= depth; 0 = depth */
-    uint32_t bytes_min;    /* of one message */
-    uint32_t bytes_max;    /* <= the bytes_max of world_connect */
+    uint32_t outstanding; /* posted at a time, <= depth; 0 = depth */
+    uint32_t bytes_min;   /* of one message */
+    uint32_t bytes_max;   /* <= the bytes_max of world_connect */
     uint8_t imm_percent;
     uint8_t unsignaled_percent;
 };
@@ -97,8 +97,8 @@ struct world_wr {
 /* What the world remembers of a PSN that left. */
 struct world_sent {
     uint32_t psn;
-    uint32_t packet;  /* index in the message */
-    uint64_t wr;      /* running number of the work request */
+    uint32_t packet; /* index in the message */
+    uint64_t wr;     /* running number of the work request */
     uint32_t sends;
 };
 
@@ -108,15 +108,15 @@ struct world_flow {
     uint32_t to;
     uint32_t qpn_from;
     uint32_t qpn_to;
-    uint32_t reverse;    /* index of the other direction */
+    uint32_t reverse; /* index of the other direction */
     struct world_qp_cfg qp;
     struct world_load load;
     struct mrc_rand rand;
     /* memory: slot k of both regions belongs to work request n with n % slots == k */
     uint8_t *src;
     uint8_t *dst;
-    uint8_t *image;      /* what dst must look like where nothing is outstanding */
-    size_t bytes;        /* of the whole region, guards included */
+    uint8_t *image; /* what dst must look like where nothing is outstanding */
+    size_t bytes;   /* of the whole region, guards included */
     size_t slot_bytes;
     uint32_t slots;
     uint32_t lkey;
@@ -125,9 +125,9 @@ struct world_flow {
     struct world_wr *wr; /* ring of slots */
     uint64_t posted;
     uint64_t completed;
-    uint64_t placed;     /* all before this were seen in the responder's memory */
-    uint8_t status;      /* enum mrc_wc_status of the first failure */
-    bool dead;           /* the QP at `from` failed */
+    uint64_t placed; /* all before this were seen in the responder's memory */
+    uint8_t status;  /* enum mrc_wc_status of the first failure */
+    bool dead;       /* the QP at `from` failed */
     /* responder's application */
     uint64_t recv_posted;
     uint64_t recv_taken; /* receives completed, flushed included */
@@ -137,14 +137,14 @@ struct world_flow {
     uint8_t recv_status;
     /* packets */
     struct world_sent *sent; /* ring by PSN */
-    uint8_t *arrived;    /* bit per PSN: reached the responder intact */
-    uint64_t wr_sending; /* work request whose packets are leaving for the first time */
+    uint8_t *arrived;        /* bit per PSN: reached the responder intact */
+    uint64_t wr_sending;     /* work request whose packets are leaving for the first time */
     uint32_t packet_next;
     struct mrc_psn psn_next;
-    struct mrc_psn acked;    /* highest cumulative PSN that reached the requestor */
-    struct mrc_psn acked_tp; /* same by transport ACKs only */
+    struct mrc_psn acked;     /* highest cumulative PSN that reached the requestor */
+    struct mrc_psn acked_tp;  /* same by transport ACKs only */
     struct mrc_psn cack_sent; /* last cack that left the responder */
-    uint32_t *wimm_last; /* PSN of the last packet of each immediate in flight, ring */
+    uint32_t *wimm_last;      /* PSN of the last packet of each immediate in flight, ring */
     uint32_t wimm_head;
     uint32_t wimm_tail;
     uint64_t data_packets;
@@ -211,12 +211,12 @@ struct world {
     world_filter_fn filter;
     void *filter_arg;
     mrc_crc32_fn crc;
-    FILE *trace;           /* a line per packet and completion, or NULL */
+    FILE *trace;                                   /* a line per packet and completion, or NULL */
     struct mrc_ev_event events[WORLD_EVENTS_KEPT]; /* path events of host 0 and up, as polled */
     uint32_t events_n;
-    void **blocks;         /* everything allocated */
+    void **blocks; /* everything allocated */
     uint32_t blocks_n;
-    char failure[512];     /* "" while all is well */
+    char failure[512]; /* "" while all is well */
 };
 
 /* ---- world.c: hosts, network, time ---- */

@@ -39,8 +39,8 @@ static uint32_t check_kind(const struct mrc_pkt *p)
 static bool check_icrc(const struct world *w, const struct mrc_rx_pkt *rx)
 {
     uint8_t want[MRC_ICRC_LEN];
-    const uint32_t reg = mrc_icrc6_begin(w->crc, rx->src, rx->dst, rx->sport, rx->dport,
-                                         rx->udp_len);
+    const uint32_t reg =
+        mrc_icrc6_begin(w->crc, rx->src, rx->dst, rx->sport, rx->dport, rx->udp_len);
     mrc_icrc_end(mrc_icrc_bth(w->crc, reg, rx->bytes, rx->len - MRC_ICRC_LEN), want);
     return memcmp(want, rx->bytes + rx->len - MRC_ICRC_LEN, MRC_ICRC_LEN) == 0;
 }
@@ -69,8 +69,8 @@ static uint8_t check_opcode(const struct world_wr *wr, uint32_t packet, uint32_t
 }
 
 /* The packet against the work request it is a piece of, A.5, B.2. */
-static void check_fields(struct world *w, struct world_flow *f, const struct mrc_pkt *p,
-                         uint64_t n, uint32_t packet)
+static void check_fields(struct world *w, struct world_flow *f, const struct mrc_pkt *p, uint64_t n,
+                         uint32_t packet)
 {
     const struct world_wr *const wr = &f->wr[n % f->slots];
     const uint32_t packets = check_packets(f, wr);
@@ -239,8 +239,9 @@ uint32_t world_check_sent(struct world *w, uint32_t from, uint32_t to, uint16_t 
     world_mix(w, pkt->sack_bitmap ^ (uint64_t)pkt->cack_psn << 32 ^ (uint16_t)pkt->sack_offset);
 
     const uint32_t kind = check_kind(pkt);
-    const bool answer = (kind & (WORLD_KIND_ACK | WORLD_KIND_SACK | WORLD_KIND_NACK |
-                                 WORLD_KIND_PROBE_ANSWER)) != 0;
+    const bool answer =
+        (kind & (WORLD_KIND_ACK | WORLD_KIND_SACK | WORLD_KIND_NACK | WORLD_KIND_PROBE_ANSWER)) !=
+        0;
     if (kind == WORLD_KIND_ENDPOINT)
         return kind;
     struct world_flow *const f = answer ? world_flow_by_answer(w, from, to, pkt->dqp)

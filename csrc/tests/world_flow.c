@@ -70,17 +70,19 @@ static void flow_modify(struct world *w, uint32_t host, uint32_t peer, uint32_t 
     a.dst[0] = 0xFD;
     a.dst[15] = (uint8_t)(peer + 1);
     struct mrc_engine *const e = w->host[host].e;
-    int r = mrc_qp_modify(e, qpn, &a, MRC_QP_STATE | MRC_QP_ACCESS | MRC_QP_PATH | MRC_QP_CC,
-                          w->now);
+    int r =
+        mrc_qp_modify(e, qpn, &a, MRC_QP_STATE | MRC_QP_ACCESS | MRC_QP_PATH | MRC_QP_CC, w->now);
     a.state = MRC_QPS_RTR;
     if (r == MRC_OK)
-        r = mrc_qp_modify(e, qpn, &a, MRC_QP_STATE | MRC_QP_AV | MRC_QP_RQ_PSN | MRC_QP_MPR_DEST |
-                                          MRC_QP_WIMM_DEST | MRC_QP_SACK | MRC_QP_CAP,
+        r = mrc_qp_modify(e, qpn, &a,
+                          MRC_QP_STATE | MRC_QP_AV | MRC_QP_RQ_PSN | MRC_QP_MPR_DEST |
+                              MRC_QP_WIMM_DEST | MRC_QP_SACK | MRC_QP_CAP,
                           w->now);
     a.state = MRC_QPS_RTS;
     if (r == MRC_OK)
-        r = mrc_qp_modify(e, qpn, &a, MRC_QP_STATE | MRC_QP_SQ_PSN | MRC_QP_MPR | MRC_QP_WIMM |
-                                          MRC_QP_TIMEOUT | MRC_QP_RETRY | MRC_QP_TRAIN,
+        r = mrc_qp_modify(e, qpn, &a,
+                          MRC_QP_STATE | MRC_QP_SQ_PSN | MRC_QP_MPR | MRC_QP_WIMM | MRC_QP_TIMEOUT |
+                              MRC_QP_RETRY | MRC_QP_TRAIN,
                           w->now);
     if (r != MRC_OK)
         world_fail(w, "mrc_qp_modify to state %u: %d", a.state, r);
@@ -140,10 +142,10 @@ uint32_t world_connect(struct world *w, const struct world_qp_cfg *q, uint32_t b
     const uint32_t qb = flow_qp(w, q->b, q);
 
     w->flows += 2;
-    *ab = (struct world_flow){.from = q->a, .to = q->b, .qpn_from = qa, .qpn_to = qb,
-                              .reverse = i + 1, .qp = *q};
-    *ba = (struct world_flow){.from = q->b, .to = q->a, .qpn_from = qb, .qpn_to = qa,
-                              .reverse = i, .qp = *q};
+    *ab = (struct world_flow){
+        .from = q->a, .to = q->b, .qpn_from = qa, .qpn_to = qb, .reverse = i + 1, .qp = *q};
+    *ba = (struct world_flow){
+        .from = q->b, .to = q->a, .qpn_from = qb, .qpn_to = qa, .reverse = i, .qp = *q};
     flow_init(w, ab, q->psn_ab, bytes_max);
     flow_init(w, ba, q->psn_ba, bytes_max);
     flow_modify(w, q->a, q->b, qa, qb, q, q->psn_ab, q->psn_ba);
@@ -292,8 +294,8 @@ static void flow_trace(struct world *w, uint32_t host, const struct mrc_wc *wc, 
     world_mix(w, wc->wr_id);
     if (w->trace != NULL)
         fprintf(w->trace, "%12.3f us host %u %s wr %016llx status %u bytes %u\n",
-                (double)(w->now - w->cfg.start_ns) / 1e3, host, what,
-                (unsigned long long)wc->wr_id, wc->status, wc->byte_len);
+                (double)(w->now - w->cfg.start_ns) / 1e3, host, what, (unsigned long long)wc->wr_id,
+                wc->status, wc->byte_len);
 }
 
 /* Each work request once, in order; quiet ones show only through later ones. */
