@@ -133,20 +133,26 @@ struct mrc_slot *mrc_txtrack_sent(struct mrc_txtrack *t, struct mrc_psn psn, uin
     return s;
 }
 
-bool mrc_txtrack_ack(struct mrc_txtrack *t, struct mrc_psn psn)
+static void tx_note_arrival(struct mrc_txtrack *t, const struct mrc_slot *s)
+{
+    struct mrc_ev_sent *e = &t->ev[s->ev];
+    if (!e->acked_any[s->cls] || (int32_t)(s->order - e->acked_order[s->cls]) > 0) {
+        e->acked_order[s->cls] = s->order;
+        e->acked_any[s->cls] = true;
+    }
+    if (s->sent_ns > t->newest_acked_ns)
+        t->newest_acked_ns = s->sent_ns;
+}
+
+bool mrc_txtrack_ack(struct mrc_txtrack *t, struct mrc_psn psn, bool echoed)
 {
     struct mrc_slot *s = mrc_txtrack_find(t, psn);
     if (s == NULL || s->state == MRC_SLOT_ACKED)
         return false;
     if (s->state == MRC_SLOT_INFLIGHT) {
-        struct mrc_ev_sent *e = &t->ev[s->ev];
         tx_unlink(t, s);
-        if (!e->acked_any[s->cls] || (int32_t)(s->order - e->acked_order[s->cls]) > 0) {
-            e->acked_order[s->cls] = s->order;
-            e->acked_any[s->cls] = true;
-        }
-        if (s->sent_ns > t->newest_acked_ns)
-            t->newest_acked_ns = s->sent_ns;
+        if (s->rtx == 0 || echoed)
+            tx_note_arrival(t, s);
     } else {
         tx_unlose(t, s);
     }

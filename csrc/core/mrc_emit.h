@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the roles of a QP share: the tables, the classes, the peer's address; and the last step of
+ * every packet: header bytes, pad, iCRC. */
+#ifndef MRC_EMIT_H
+#define MRC_EMIT_H
+
+#include "mrc_cq.h"
+#include "mrc_icrc.h"
+#include "mrc_mr.h"
+#include "mrc_path.h"
+#include "mrc_trace.h"
+
+/* One per engine. */
+struct mrc_env {
+    struct mrc_mr_table mrs;
+    struct mrc_cq_table cqs;
+    mrc_crc32_fn crc;
+    uint8_t tclass_data;    /* DSCP and ECN as they go on the wire (A.13.5) */
+    uint8_t tclass_retx;
+    uint8_t tclass_control;
+    uint8_t dscp_trimmed;   /* 0: off */
+    uint8_t dscp_trimmed_lasthop;
+    bool se_bit7;
+    uint64_t drops[MRC_DROP_COUNT];
+};
+
+/* One per QP: where its packets go. */
+struct mrc_peer {
+    uint8_t src[16];
+    uint8_t dst[16];
+    uint16_t dport;
+    uint16_t path_mtu;
+    uint32_t qpn;      /* own */
+    uint32_t dest_qpn; /* peer's */
+};
+
+/* Classes differ on the wire: a retransmission may then overtake in a queue of its own (B.10). */
+static inline uint8_t mrc_env_retx_class(const struct mrc_env *env)
+{
+    return env->tclass_data == env->tclass_retx ? 0 : 1;
+}
+
+/* BTH to ImmDt of a Write packet (A.1). */
+static inline uint32_t mrc_data_hdr_len(uint8_t opcode, bool tseth)
+{
+    const bool imm = (mrc_opcode_flags(opcode) & MRC_OPF_IMM) != 0;
+    return 32u + (tseth ? 4u : 0u) + (imm ? 4u : 0u);
+}
+
+/* Nominal size of a data packet with this payload (E.1): UDP length + 40. */
+static inline uint32_t mrc_nominal_bytes(uint32_t hdr_len, uint32_t payload_len)
+{
+    return 8u + hdr_len + ((payload_len + 3u) & ~3u) + MRC_ICRC_LEN + MRC_NOMINAL_HDR;
+}
+
+/* Finish a packet: fills every field of out. pkt->pad is set here. */
+void mrc_emit(const struct mrc_env *env, const struct mrc_peer *peer,
+              const struct mrc_path_entry_cfg *entry, uint8_t tclass, struct mrc_pkt *pkt,
+              struct mrc_tx_pkt *out);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Responder: takes data packets in any order, places them, says what arrived (MRC B.3 to B.8).
+ * rx only marks what is due; tx emits it. Never includes the requester. */
+#ifndef MRC_RESP_H
+#define MRC_RESP_H
+
+#include "mrc_emit.h"
+#include "mrc_rxtrack.h"
+
+enum { MRC_DUE_RING = 32, MRC_NACK_RING = 32 };
+
+/* A SACK that is due, and because of which packet (B.4). */
+struct mrc_sack_due {
+    struct mrc_psn psn;
+    uint32_t ev;
+    uint16_t timestamp;
+    uint16_t probe_id;
+    uint8_t mark; /* enum mrc_sack_mark */
+    bool rtx;
+    bool pr;
+};
+
+struct mrc_nack_due {
+    struct mrc_psn psn;
+    uint32_t ev;
+    uint16_t timestamp;
+    uint8_t reason; /* enum mrc_nack_reason */
+};
+
+/* An immediate that arrived before everything in front of it had (B.8). */
+struct mrc_imm_stash {
+    struct mrc_psn psn;
+    uint32_t imm;
+    uint32_t byte_len;
+    bool solicited;
+};
+
+struct mrc_resp {
+    struct mrc_rxtrack rx;
+    struct mrc_sack_due due[MRC_DUE_RING];
+    struct mrc_nack_due nack[MRC_NACK_RING];
+    uint32_t due_head;
+    uint32_t due_tail;
+    uint32_t nack_head;
+    uint32_t nack_tail;
+    bool ack_due;
+    bool nak_due;
+    uint8_t nak_syndrome;   /* 0: none was ever due */
+    struct mrc_psn nak_psn;
+    uint32_t ack_ev;        /* EV of the packet that made the transport ACK due */
+    uint32_t sack_trigger_bytes;
+    uint32_t sack_threshold_bytes;
+    bool prev_ar;           /* an AR still waits for its second SACK (B.4 trigger 6) */
+    bool any_received;      /* the first packet of a connection is answered at once */
+    uint32_t stale_duplicates;
+    uint32_t msn_done;      /* AETH.msn: messages completed, modulo 2^24 */
+    uint64_t *rq;           /* wr_id of posted receives */
+    uint32_t rq_mask;
+    uint32_t rq_head;
+    uint32_t rq_tail;
+    struct mrc_imm_stash *stash;
+    uint16_t stash_max;
+    uint16_t stash_count;
+    uint16_t max_wimm_dest;
+    struct mrc_path_cursor cursor; /* for control packets without a better EV */
+};
+
+/* What the responder needs of its QP for one call. */
+struct mrc_resp_ctx {
+    struct mrc_env *env;
+    const struct mrc_peer *peer;
+    struct mrc_qp_stats *stats;
+    struct mrc_path_table *path;
+    mrc_ns now;
+    uint32_t pd;
+    uint32_t recv_cq;
+    uint8_t access;
+    bool trim_nack;   /* answer trimmed packets */
+    uint16_t mpr_now; /* advertised in SACKs, units; 0 = dynamic MPR off */
+};
+
+enum mrc_resp_result {
+    MRC_RESP_OK,     /* something may be due */
+    MRC_RESP_FATAL,  /* a NAK is due and the QP must go to ERR */
+};
+
+size_t mrc_resp_bytes(uint32_t window_max, uint32_t rq_depth, uint16_t wimm_max);
+void mrc_resp_init(struct mrc_resp *r, void *mem, uint32_t window_max, uint32_t rq_depth,
+                   uint16_t wimm_max, uint64_t seed);
+void mrc_resp_start(struct mrc_resp *r, struct mrc_psn rq_psn, uint32_t window,
+                    uint32_t sack_threshold_bytes, uint16_t max_wimm_dest);
+
+/* A data packet whose iCRC and peer are right. ev: its entropy; ce: inner or outer mark. */
+enum mrc_resp_result mrc_resp_data(struct mrc_resp *r, const struct mrc_resp_ctx *c,
+                                   const struct mrc_pkt *p, uint32_t ev, bool ce);
+/* A trimmed data packet (A.13.6). */
+void mrc_resp_trimmed(struct mrc_resp *r, const struct mrc_resp_ctx *c, const struct mrc_pkt *p,
+                      uint32_t ev, bool lasthop);
+/* A reliability probe (B.11). */
+void mrc_resp_probe(struct mrc_resp *r, const struct mrc_resp_ctx *c, const struct mrc_pkt *p,
+                    uint32_t ev, bool ce);
+/* Data for a QP in ERR: repeat the NAK, or NACK UNEXP_EVENT, so that the peer learns of it. */
+void mrc_resp_refuse(struct mrc_resp *r, const struct mrc_pkt *p, uint32_t ev);
+
+bool mrc_resp_due(const struct mrc_resp *r);
+/* One control packet; false when nothing is due or no path can carry it. */
+bool mrc_resp_tx(struct mrc_resp *r, const struct mrc_resp_ctx *c, struct mrc_tx_pkt *out);
+
+int mrc_resp_post_recv(struct mrc_resp *r, const uint64_t *wr_id, int n); /* -> accepted */
+/* Next posted receive, for flushing; false when none. */
+bool mrc_resp_take_recv(struct mrc_resp *r, uint64_t *wr_id);
+
+#endif
