@@ -54,6 +54,7 @@ struct mrc_txtrack {
     uint32_t lost_count;
     uint32_t inflight_count;
     uint32_t order;
+    uint64_t spurious; /* packets sent again although the original had arrived */
     uint16_t ev_max;
     uint16_t head; /* oldest transmission in flight */
     uint16_t tail;

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "mrc_req.h"
+
+/* ---- creation ---- */
+
+static size_t req_align(size_t n) { return (n + 15) & ~(size_t)15; }
+
+static uint32_t req_pow2(uint32_t n)
+{
+    uint32_t p = 1;
+    while (p < n)
+        p <<= 1;
+    return p;
+}
+
+size_t mrc_req_bytes(uint32_t window_max, uint32_t sq_depth, uint16_t ev_max)
+{
+    return req_align(mrc_txtrack_bytes(window_max, ev_max)) +
+           req_align(req_pow2(sq_depth) * sizeof(struct mrc_wqe));
+}
+
+void mrc_req_init(struct mrc_req *r, void *mem, uint32_t window_max, uint32_t sq_depth,
+                  uint16_t ev_max, uint64_t seed)
+{
+    uint8_t *m = mem;
+    memset(r, 0, sizeof *r);
+    mrc_txtrack_init(&r->tx, m, window_max, ev_max);
+    m += req_align(mrc_txtrack_bytes(window_max, ev_max));
+    r->sq = (struct mrc_wqe *)(void *)m;
+    r->sq_mask = req_pow2(sq_depth) - 1;
+    r->sq_depth = sq_depth;
+    mrc_path_cursor_init(&r->cursor, seed);
+    r->probe_at = MRC_NEVER;
+    r->ack_at = MRC_NEVER;
+    r->train_ev = MRC_EV_NONE;
+}
+
+void mrc_req_start(struct mrc_req *r, struct mrc_psn sq_psn, mrc_ns now)
+{
+    mrc_txtrack_start(&r->tx, sq_psn);
+    r->head = r->next = r->tail = 0;
+    r->next_pkt = 0;
+    r->msn = 0;
+    r->rqmsn = 0;
+    r->wimm_out = 0;
+    r->retry = 0;
+    r->retry_counted_ns = now;
+    r->prev_rcvd = 0;
+    r->inflight = 0;
+    r->train_ev = MRC_EV_NONE;
+    r->train_left = 0;
+    r->probe_at = MRC_NEVER;
+    r->probe_shift = 0;
+    r->probe_due = false;
+    memset(r->probes, 0, sizeof r->probes);
+    r->ack_at = MRC_NEVER;
+    r->ack_query_due = false;
+    r->touched_count = 0;
+    r->error = MRC_WC_SUCCESS;
+}
+
+/* ---- posting ---- */
+
+int mrc_req_post(struct mrc_req *r, const struct mrc_req_ctx *c, const struct mrc_send_wr *wr)
+{
+    if (wr->opcode > MRC_WR_RDMA_WRITE_WITH_IMM || wr->length > (uint32_t)MRC_MSG_BYTES_MAX)
+        return MRC_ERR_INVAL;
+    if (wr->opcode == MRC_WR_RDMA_WRITE_WITH_IMM && r->max_wimm == 0)
+        return MRC_ERR_INVAL;
+    if (r->tail - r->head >= r->sq_depth)
+        return MRC_ERR_FULL;
+    if (wr->length > 0) {
+        struct mrc_mr *mr = mrc_mr_find(&c->env->mrs, wr->lkey, c->pd);
+        if (mr == NULL || !mrc_mr_allows(mr, wr->laddr, wr->length, 0))
+            return MRC_ERR_ACCESS;
+        mr->refs++;
+    }
+    struct mrc_wqe *w = &r->sq[r->tail++ & r->sq_mask];
+    memset(w, 0, sizeof *w);
+    w->wr_id = wr->wr_id;
+    w->from = (const uint8_t *)(uintptr_t)wr->laddr;
+    w->raddr = wr->raddr;
+    w->length = wr->length;
+    w->lkey = wr->lkey;
+    w->rkey = wr->rkey;
+    w->imm = wr->imm;
+    w->opcode = wr->opcode;
+    w->flags = wr->flags;
+    w->npkts = wr->length == 0 ? 1 : (wr->length - 1) / c->peer->path_mtu + 1;
+    return MRC_OK;
+}
+
+/* ---- building ---- */
+
+static uint8_t req_opcode(const struct mrc_wqe *w, uint32_t k)
+{
+    const bool first = k == 0;
+    const bool last = k == w->npkts - 1;
+    const bool imm = w->opcode == MRC_WR_RDMA_WRITE_WITH_IMM;
+    if (first && last)
+        return imm ? MRC_OP_WRITE_ONLY_IMM : MRC_OP_WRITE_ONLY;
+    if (last)
+        return imm ? MRC_OP_WRITE_LAST_IMM : MRC_OP_WRITE_LAST;
+    return first ? MRC_OP_WRITE_FIRST : MRC_OP_WRITE_MIDDLE;
+}
+
+static uint32_t req_payload_len(const struct mrc_wqe *w, uint32_t k, uint32_t mtu)
+{
+    return mrc_min32(w->length - k * mtu, mtu);
+}
+
+/* Packet k of a work request; all but A, rtx and the EV follow from it. */
+static void req_build(const struct mrc_req_ctx *c, const struct mrc_wqe *w, uint32_t k, bool ar,
+                      bool rtx, uint16_t ev, struct mrc_tx_pkt *out)
+{
+    struct mrc_pkt p;
+    const uint32_t mtu = c->peer->path_mtu;
+    memset(&p, 0, sizeof p);
+    p.opcode = req_opcode(w, k);
+    p.psn = mrc_psn_add(w->first, (int32_t)k).v;
+    p.a = ar;
+    p.rtx = rtx;
+    p.se = k == w->npkts - 1 && (w->flags & MRC_SEND_SOLICITED) != 0;
+    p.msn = w->msn;
+    p.rqmsn = w->rqmsn;
+    p.va = w->raddr + (uint64_t)k * mtu;
+    p.r_key = w->rkey;
+    p.dmalen = w->length;
+    p.imm = w->imm;
+    p.payload_len = req_payload_len(w, k, mtu);
+    p.payload = p.payload_len > 0 ? w->from + (size_t)k * mtu : NULL;
+    const uint8_t tclass = rtx ? c->env->tclass_retx : c->env->tclass_data;
+    mrc_emit(c->env, c->peer, mrc_path_entry(c->path, ev), tclass, &p, out);
+    c->stats->packets_sent++;
+    c->stats->bytes_sent += p.payload_len;
+    if (rtx)
+        c->stats->packets_retransmitted++;
+    mrc_path_on_sent(c->path, ev, p.payload_len, rtx);
+}
+
+/* ---- what may leave next ---- */
+
+/* How many packets may follow each other on one EV (house rule: bulk gets offload, short messages get
+ * spraying; never more than the entry's fair share of the window). */
+static uint16_t req_train_len(const struct mrc_req *r, const struct mrc_req_ctx *c,
+                              uint32_t nominal)
+{
+    const struct mrc_wqe *w = &r->sq[r->next & r->sq_mask];
+    const uint32_t backlog = w->npkts - r->next_pkt;
+    if (r->train_max != 0)
+        return (uint16_t)mrc_min32(r->train_max, backlog);
+    const uint64_t cwnd = mrc_min64(mrc_cc_cwnd(c->cc), (uint64_t)r->window * nominal);
+    const uint32_t active = mrc_path_active(c->path);
+    const uint64_t share = cwnd / nominal / (active > 0 ? active : 1);
+    const uint32_t n = mrc_min32(backlog, (uint32_t)mrc_min64(share, MRC_TRAIN_MAX - 1));
+    return (uint16_t)(n > 0 ? n : 1);
+}
+
+static uint16_t req_select(struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t avoid)
+{
+    const uint16_t ev = mrc_path_select(c->path, &r->cursor, UINT32_MAX, avoid, c->now);
+    return ev < r->tx.ev_max ? ev : MRC_EV_NONE;
+}
+
+/* The EV of a new packet: the train's, while that lasts and its entry is still good. */
+static uint16_t req_train_ev(struct mrc_req *r, const struct mrc_req_ctx *c, uint32_t nominal)
+{
+    if (r->train_left > 0 && mrc_path_state(c->path, r->train_ev) == MRC_EV_GOOD) {
+        r->train_left--;
+        return r->train_ev;
+    }
+    r->train_ev = req_select(r, c, MRC_EV_NONE);
+    r->train_left = 0;
+    if (r->train_ev != MRC_EV_NONE)
+        r->train_left = (uint16_t)(req_train_len(r, c, nominal) - 1);
+    return r->train_ev;
+}
+
+static void req_sent(struct mrc_req *r, const struct mrc_req_ctx *c, uint32_t nominal)
+{
+    mrc_cc_on_send(c->cc, nominal);
+    r->inflight += nominal;
+}
+
+/* Is there a first transmission that MPR and the WIMM limit allow? */
+static bool req_new_allowed(const struct mrc_req *r)
+{
+    if (r->next == r->tail)
+        return false;
+    const struct mrc_psn psn = mrc_psn_add(r->tx.max_sent, 1);
+    if (mrc_psn_diff(psn, r->tx.unack) > (int32_t)r->window)
+        return false;
+    const struct mrc_wqe *w = &r->sq[r->next & r->sq_mask];
+    return r->next_pkt > 0 || w->opcode != MRC_WR_RDMA_WRITE_WITH_IMM || r->wimm_out < r->max_wimm;
+}
+
+static void req_begin(struct mrc_req *r, struct mrc_wqe *w)
+{
+    w->first = mrc_psn_add(r->tx.max_sent, 1);
+    w->msn = ++r->msn;
+    if (w->opcode == MRC_WR_RDMA_WRITE_WITH_IMM) {
+        w->rqmsn = ++r->rqmsn;
+        r->wimm_out++;
+    }
+}
+
+static enum mrc_req_block req_tx_new(struct mrc_req *r, const struct mrc_req_ctx *c,
+                                     struct mrc_tx_pkt *out)
+{
+    struct mrc_wqe *w = &r->sq[r->next & r->sq_mask];
+    const uint32_t k = r->next_pkt;
+    const uint32_t len = req_payload_len(w, k, c->peer->path_mtu);
+    const uint32_t nominal = mrc_nominal_bytes(mrc_data_hdr_len(req_opcode(w, k), false), len);
+    if (!mrc_cc_can_send(c->cc, nominal))
+        return MRC_REQ_NO_CREDIT;
+    const uint16_t ev = req_train_ev(r, c, nominal);
+    if (ev == MRC_EV_NONE)
+        return MRC_REQ_NO_PATH;
+    if (k == 0)
+        req_begin(r, w);
+    const struct mrc_psn psn = mrc_psn_add(w->first, (int32_t)k);
+    const bool last = k == w->npkts - 1;
+    const uint32_t wqe = r->next;
+    req_sent(r, c, nominal);
+    struct mrc_slot *s = mrc_txtrack_sent(&r->tx, psn, wqe, ev, 0, (uint16_t)nominal, c->now);
+    r->next_pkt++;
+    if (last) {
+        r->next++;
+        r->next_pkt = 0;
+        r->train_left = 0; /* a short packet ends a train */
+    }
+    /* B.2.4: on the last packet of a signalled request, and when nothing more can follow it. */
+    s->ar = (last && (w->flags & MRC_SEND_SIGNALED) != 0) || !req_new_allowed(r) ||
+            mrc_cc_want_ack(c->cc);
+    req_build(c, w, k, s->ar, false, ev, out);
+    return MRC_REQ_SENT;
+}
+
+static enum mrc_req_block req_tx_again(struct mrc_req *r, const struct mrc_req_ctx *c,
+                                       struct mrc_psn psn, struct mrc_tx_pkt *out)
+{
+    struct mrc_slot *s = mrc_txtrack_slot(&r->tx, psn);
+    const struct mrc_wqe *w = &r->sq[s->wqe & r->sq_mask];
+    if (!mrc_cc_can_send(c->cc, s->nominal))
+        return MRC_REQ_NO_CREDIT;
+    const uint16_t ev = req_select(r, c, s->ev); /* B.2.3: a new EV */
+    if (ev == MRC_EV_NONE)
+        return MRC_REQ_NO_PATH;
+    req_sent(r, c, s->nominal);
+    mrc_txtrack_sent(&r->tx, psn, s->wqe, ev, mrc_env_retx_class(c->env), s->nominal, c->now);
+    req_build(c, w, (uint32_t)mrc_psn_diff(psn, w->first), s->ar, true, ev, out);
+    return MRC_REQ_SENT;
+}
+
+/* H16: all data of the oldest request has arrived but it did not complete: ask again with its last
+ * packet, which the responder answers as a duplicate. */
+static bool req_tx_ack_query(struct mrc_req *r, const struct mrc_req_ctx *c,
+                             struct mrc_tx_pkt *out)
+{
+    r->ack_query_due = false;
+    if (r->head == r->next)
+        return false;
+    const struct mrc_wqe *w = &r->sq[r->head & r->sq_mask];
+    if (mrc_psn_diff(mrc_wqe_last(w), r->tx.unack) > 0)
+        return false;
+    const uint16_t ev = req_select(r, c, MRC_EV_NONE);
+    if (ev == MRC_EV_NONE)
+        return false;
+    req_build(c, w, w->npkts - 1, true, true, ev, out);
+    return true;
+}
+
+static void req_probe_packet(const struct mrc_req_ctx *c, uint16_t ev, uint16_t id,
+                             struct mrc_tx_pkt *out)
+{
+    struct mrc_pkt p;
+    memset(&p, 0, sizeof p);
+    p.opcode = MRC_OP_PROBE;
+    p.probe_id = id;
+    p.ftype = 1;
+    p.tx_timestamp = (uint16_t)(c->now / 128);
+    mrc_emit(c->env, c->peer, mrc_path_entry(c->path, ev), c->env->tclass_data, &p, out);
+    c->stats->probes_sent++;
+}
+
+void mrc_req_path_probe(struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t ev, uint16_t id,
+                        struct mrc_tx_pkt *out)
+{
+    (void)r;
+    req_probe_packet(c, ev, id, out);
+}
+
+static bool req_tx_tail_probe(struct mrc_req *r, const struct mrc_req_ctx *c,
+                              struct mrc_tx_pkt *out)
+{
+    r->probe_due = false;
+    if (mrc_txtrack_outstanding(&r->tx) == 0)
+        return false;
+    const uint16_t ev = req_select(r, c, MRC_EV_NONE);
+    if (ev == MRC_EV_NONE)
+        return false;
+    const uint16_t seq = r->probe_seq++;
+    const struct mrc_tail_probe rec = {c->now, (uint16_t)(MRC_PROBE_ID_TAIL | (seq & 0x7FFF))};
+    r->probes[seq % MRC_PROBE_RING] = rec;
+    req_probe_packet(c, ev, rec.id, out);
+    return true;
+}
+
+enum mrc_req_block mrc_req_tx(struct mrc_req *r, const struct mrc_req_ctx *c,
+                              struct mrc_tx_pkt *out)
+{
+    if (r->probe_due && req_tx_tail_probe(r, c, out))
+        return MRC_REQ_SENT;
+    if (r->ack_query_due && req_tx_ack_query(r, c, out))
+        return MRC_REQ_SENT;
+    struct mrc_psn psn;
+    enum mrc_req_block why = MRC_REQ_IDLE;
+    /* B.2.3: oldest gap first; one beyond a shrunk window has to wait. */
+    if (mrc_txtrack_next_lost(&r->tx, &psn) &&
+        mrc_psn_diff(psn, r->tx.unack) <= (int32_t)r->window)
+        why = req_tx_again(r, c, psn, out);
+    else if (req_new_allowed(r))
+        why = req_tx_new(r, c, out);
+    if (why == MRC_REQ_SENT && r->probe_at == MRC_NEVER)
+        mrc_req_rearm(r, c);
+    return why;
+}
+
+/* ---- the end ---- */
+
+void mrc_req_flush(struct mrc_req *r, const struct mrc_req_ctx *c, enum mrc_wc_status cause)
+{
+    enum mrc_wc_status status = cause;
+    for (; r->head != r->tail; r->head++) {
+        struct mrc_wqe *w = &r->sq[r->head & r->sq_mask];
+        const struct mrc_wc wc = {
+            .wr_id = w->wr_id, .qpn = c->peer->qpn, .byte_len = 0, .status = (uint8_t)status};
+        if (w->length > 0)
+            mrc_mr_find(&c->env->mrs, w->lkey, c->pd)->refs--;
+        mrc_cq_push(&c->env->cqs, c->send_cq, &wc);
+        status = MRC_WC_WR_FLUSH_ERR;
+    }
+    if (c->cc != NULL)
+        mrc_cc_release(c->cc, r->inflight);
+    r->inflight = 0;
+    r->next = r->tail;
+    r->next_pkt = 0;
+    r->probe_at = MRC_NEVER;
+    r->ack_at = MRC_NEVER;
+    r->probe_due = r->ack_query_due = false;
+    mrc_txtrack_start(&r->tx, mrc_psn_add(r->tx.max_sent, 1));
+}

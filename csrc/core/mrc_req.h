@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Requester: work requests to packets, feedback to retransmissions and completions (MRC B.2, B.5,
+ * B.6, B.7, B.9, B.10, B.11). Never includes the responder.
+ *
+ *   mrc_req.c        creation, posting, what may leave next, sending
+ *   mrc_req_rx.c     SACK, NACK, transport ACK
+ *   mrc_req_timer.c  loss inference, local ACK timer, tail probes, retry budget */
+#ifndef MRC_REQ_H
+#define MRC_REQ_H
+
+#include "mrc_cc.h"
+#include "mrc_emit.h"
+#include "mrc_txtrack.h"
+
+enum {
+    MRC_PROBE_RING = 8,       /* tail probes whose answer is still of interest */
+    MRC_PROBE_ID_TAIL = 0x8000, /* bit 15 of a probe id: ours; clear: the path table's */
+    MRC_TOUCHED_MAX = 128,    /* EVs looked at after one SACK */
+};
+
+/* A work request in the send queue. */
+struct mrc_wqe {
+    uint64_t wr_id;
+    const uint8_t *from;
+    uint64_t raddr;
+    uint32_t length;
+    uint32_t lkey;
+    uint32_t rkey;
+    uint32_t imm;
+    uint32_t npkts;
+    struct mrc_psn first; /* valid once it has begun */
+    uint16_t msn;
+    uint16_t rqmsn;
+    uint8_t opcode; /* enum mrc_wr_opcode */
+    uint8_t flags;
+};
+
+struct mrc_tail_probe {
+    mrc_ns sent_ns; /* 0: unused */
+    uint16_t id;
+};
+
+struct mrc_req {
+    struct mrc_txtrack tx;
+    struct mrc_wqe *sq;
+    uint32_t sq_mask;
+    uint32_t sq_depth;
+    uint32_t head;     /* oldest not completed; free-running, as the next two */
+    uint32_t next;     /* the one being cut into packets */
+    uint32_t tail;     /* next to post */
+    uint32_t next_pkt; /* index of its next packet */
+    uint32_t window;   /* PSNs: MPR x 128 */
+    uint16_t msn;      /* last given out (H18) */
+    uint16_t rqmsn;
+    uint16_t max_wimm;
+    uint16_t wimm_out; /* WIMMs in flight (B.8) */
+    uint8_t timeout;
+    uint8_t linear_cnt;
+    uint8_t exp_cnt;
+    uint8_t train_max; /* 0 = auto */
+    uint32_t retry;    /* B.9: one counter */
+    mrc_ns retry_counted_ns;
+    uint32_t prev_rcvd; /* newest CC_STATE.rcvd_bytes */
+    int64_t inflight;  /* this QP's share of the controller's */
+    struct mrc_path_cursor cursor;
+    uint16_t train_ev;
+    uint16_t train_left;
+    mrc_ns probe_at;   /* next tail probe, MRC_NEVER */
+    uint8_t probe_shift;
+    bool probe_due;
+    uint16_t probe_seq;
+    struct mrc_tail_probe probes[MRC_PROBE_RING];
+    mrc_ns ack_at;     /* lost transport ACK suspected (H16), MRC_NEVER */
+    bool ack_query_due;
+    uint16_t touched[MRC_TOUCHED_MAX];
+    uint16_t touched_count;
+    uint8_t error;     /* enum mrc_wc_status; SUCCESS while all is well */
+};
+
+enum mrc_req_block { /* why nothing leaves */
+    MRC_REQ_SENT,    /* something left */
+    MRC_REQ_IDLE,    /* nothing to send, or MPR or WIMM limit: an acknowledgement will change that */
+    MRC_REQ_NO_CREDIT, /* the controller says no */
+    MRC_REQ_NO_PATH, /* no EV is usable */
+};
+
+struct mrc_req_ctx {
+    struct mrc_env *env;
+    const struct mrc_peer *peer;
+    struct mrc_qp_stats *stats;
+    struct mrc_path_table *path;
+    struct mrc_cc *cc;
+    mrc_ns now;
+    uint32_t pd;
+    uint32_t send_cq;
+    bool dynamic_mpr;
+};
+
+size_t mrc_req_bytes(uint32_t window_max, uint32_t sq_depth, uint16_t ev_max);
+void mrc_req_init(struct mrc_req *r, void *mem, uint32_t window_max, uint32_t sq_depth,
+                  uint16_t ev_max, uint64_t seed);
+/* Enter RTS. The timers and limits are set by the caller before. */
+void mrc_req_start(struct mrc_req *r, struct mrc_psn sq_psn, mrc_ns now);
+
+/* One work request: MRC_OK, FULL, INVAL, ACCESS. */
+int mrc_req_post(struct mrc_req *r, const struct mrc_req_ctx *c, const struct mrc_send_wr *wr);
+
+/* Feedback. A result other than SUCCESS ends the QP. */
+enum mrc_wc_status mrc_req_sack(struct mrc_req *r, const struct mrc_req_ctx *c,
+                                const struct mrc_pkt *p);
+enum mrc_wc_status mrc_req_nack(struct mrc_req *r, const struct mrc_req_ctx *c,
+                                const struct mrc_pkt *p);
+enum mrc_wc_status mrc_req_ack(struct mrc_req *r, const struct mrc_req_ctx *c,
+                               const struct mrc_pkt *p);
+
+mrc_ns mrc_req_deadline(const struct mrc_req *r);
+enum mrc_wc_status mrc_req_tick(struct mrc_req *r, const struct mrc_req_ctx *c);
+/* Everything in flight on this entry is lost: the I/O side could not send there. */
+void mrc_req_ev_failed(struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t ev);
+
+/* One packet. */
+enum mrc_req_block mrc_req_tx(struct mrc_req *r, const struct mrc_req_ctx *c,
+                              struct mrc_tx_pkt *out);
+/* Probe of an ASSUMED_BAD entry, with the id the path table gave. */
+void mrc_req_path_probe(struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t ev, uint16_t id,
+                        struct mrc_tx_pkt *out);
+
+/* The QP ends: every posted work request completes, the oldest with `cause`, the rest flushed. */
+void mrc_req_flush(struct mrc_req *r, const struct mrc_req_ctx *c, enum mrc_wc_status cause);
+
+/* ---- between the three files ---- */
+
+/* A slot in flight is lost (B.10): path, controller and retransmission list learn of it. */
+void mrc_req_lose(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_slot *s,
+                  enum mrc_ev_reason why);
+/* Look for losses that the latest acknowledgements prove. */
+void mrc_req_infer(struct mrc_req *r, const struct mrc_req_ctx *c);
+/* A probe that left at sent_ns was answered: what left before it and is still missing is lost. */
+void mrc_req_probe_answered(struct mrc_req *r, const struct mrc_req_ctx *c, mrc_ns sent_ns);
+/* Spend one retry, at most once per `pace_ns`. RETRY_EXC_ERR when the budget is gone. */
+enum mrc_wc_status mrc_req_spend_retry(struct mrc_req *r, mrc_ns now, mrc_ns pace_ns);
+/* Interval of the local ACK timer now (B.9). */
+mrc_ns mrc_req_timeout_ns(const struct mrc_req *r);
+/* After any sign of life: tail probe and transport ACK timers anew. */
+void mrc_req_rearm(struct mrc_req *r, const struct mrc_req_ctx *c);
+
+static inline struct mrc_psn mrc_wqe_last(const struct mrc_wqe *w)
+{
+    return mrc_psn_add(w->first, (int32_t)w->npkts - 1);
+}
+/* Has wqe (free-running index) had its first packet cut? */
+static inline bool mrc_req_begun(const struct mrc_req *r, uint32_t wqe)
+{
+    return (int32_t)(wqe - r->next) < 0 || (wqe == r->next && r->next_pkt > 0);
+}
+
+#endif

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Requester, feedback: SACK (B.5), NACK (B.7), transport ACK (B.6). */
+#include "mrc_req.h"
+
+/* rcvd_bytes says more than was in flight only through rounding and late originals; more than this
+ * is a lie, and would let the peer open the window without end. */
+enum { MRC_RCVD_SLACK_BYTES = 1 << 16 };
+
+/* ---- newly received packets ---- */
+
+static void req_touch(struct mrc_req *r, uint16_t ev)
+{
+    struct mrc_ev_sent *e = &r->tx.ev[ev];
+    if (e->touched || r->touched_count == MRC_TOUCHED_MAX)
+        return;
+    e->touched = true;
+    r->touched[r->touched_count++] = ev;
+}
+
+/* True when that was news. echo: the SACK was triggered by this very packet, being a retransmission. */
+static bool req_received(struct mrc_req *r, struct mrc_psn psn, bool echo)
+{
+    const struct mrc_slot *s = mrc_txtrack_slot(&r->tx, psn);
+    if (!mrc_txtrack_ack(&r->tx, psn, echo))
+        return false;
+    req_touch(r, s->ev);
+    return true;
+}
+
+/* Everything up to cack has arrived. Returns how many of them are news. */
+static uint32_t req_received_upto(struct mrc_req *r, struct mrc_psn cack, struct mrc_psn echo_psn,
+                                  bool echo)
+{
+    uint32_t news = 0;
+    for (struct mrc_psn p = mrc_psn_add(r->tx.unack, 1); mrc_psn_diff(p, cack) <= 0;
+         p = mrc_psn_add(p, 1))
+        news += req_received(r, p, echo && mrc_psn_eq(p, echo_psn)) ? 1 : 0;
+    if (mrc_psn_after(cack, r->tx.unack))
+        mrc_txtrack_advance(&r->tx, cack);
+    return news;
+}
+
+/* ---- SACK ---- */
+
+struct req_sack {
+    struct mrc_psn cack;
+    struct mrc_psn ack; /* the packet that triggered it; meaningless when pr */
+    struct mrc_psn base;
+    uint64_t bitmap;
+    bool old; /* made before one that was seen already: only its positive bits count */
+    bool echo;
+};
+
+/* No PSN that was never sent may be acknowledged. */
+static bool req_sack_sane(const struct mrc_req *r, const struct mrc_pkt *p,
+                          const struct req_sack *k)
+{
+    if (mrc_psn_after(k->cack, r->tx.max_sent))
+        return false;
+    if (mrc_psn_diff(r->tx.unack, k->cack) > (1 << 16))
+        return false; /* of a former life of this QP number */
+    if (!p->pr && mrc_psn_after(k->ack, r->tx.max_sent))
+        return false;
+    if (k->bitmap == 0)
+        return true;
+    const int top = 63 - __builtin_clzll(k->bitmap);
+    return !mrc_psn_after(mrc_psn_add(k->base, top), r->tx.max_sent);
+}
+
+/* B.10, per path: remember which packets this SACK covers and does not show. A retransmission counts
+ * as covered only if what triggered the SACK left after it. */
+static void req_note_absent(struct mrc_req *r, const struct req_sack *k, bool pr)
+{
+    const struct mrc_slot *trigger = pr ? NULL : mrc_txtrack_find(&r->tx, k->ack);
+    struct mrc_psn first = mrc_psn_add(k->cack, 1);
+    int top = k->bitmap != 0 ? 63 - __builtin_clzll(k->bitmap) : -1;
+    for (int i = -1; i < top; i++) {
+        struct mrc_psn psn = i < 0 ? first : mrc_psn_add(k->base, i);
+        if (i >= 0 && ((k->bitmap >> i) & 1u) != 0)
+            continue;
+        struct mrc_slot *s = mrc_txtrack_find(&r->tx, psn);
+        if (s == NULL || s->state != MRC_SLOT_INFLIGHT || s->absent)
+            continue;
+        if (s->rtx == 0 || (trigger != NULL && (int32_t)(trigger->order - s->order) > 0))
+            s->absent = true;
+    }
+}
+
+/* E.7: unambiguous samples only, and only the first report of a packet. */
+static bool req_rtt(const struct mrc_req *r, const struct mrc_req_ctx *c, const struct mrc_pkt *p,
+                    const struct req_sack *k, bool ack_is_news, mrc_ns *rtt)
+{
+    const struct mrc_slot *s = &r->tx.slot[k->ack.v & r->tx.mask];
+    if (p->pr || !ack_is_news || s->psn != k->ack.v || c->now < s->sent_ns)
+        return false;
+    if (!((s->rtx == 0 && !p->rtx) || (s->rtx == 1 && p->rtx)))
+        return false;
+    *rtt = c->now - s->sent_ns;
+    return true;
+}
+
+/* Newly received bytes as the peer counts them (B.1, E.1). */
+static uint32_t req_new_bytes(struct mrc_req *r, const struct mrc_pkt *p, bool *old)
+{
+    const int32_t delta = (int32_t)((p->rcvd_bytes - r->prev_rcvd) << 8) >> 8;
+    *old = delta < 0;
+    if (delta <= 0)
+        return 0;
+    r->prev_rcvd = p->rcvd_bytes;
+    const int64_t most = (r->inflight > 0 ? r->inflight : 0) + MRC_RCVD_SLACK_BYTES;
+    const int64_t bytes = (int64_t)delta * 256;
+    return (uint32_t)(bytes < most ? bytes : most);
+}
+
+/* What the SACK says about EVs: the mark of the reflected one, the answer to a probe. */
+static void req_sack_paths(struct mrc_req *r, const struct mrc_req_ctx *c, const struct mrc_pkt *p)
+{
+    if (p->mark != MRC_MARK_NONE) {
+        c->stats->ecn_marks++;
+        mrc_path_on_mark(c->path, mrc_path_find(c->path, p->entropy), p->mark, c->now);
+    }
+    if (!p->pr)
+        return;
+    if ((p->probe_id & MRC_PROBE_ID_TAIL) == 0) {
+        mrc_path_on_probe(c->path, p->probe_id, p->mark, c->now);
+        return;
+    }
+    for (uint32_t i = 0; i < MRC_PROBE_RING; i++) {
+        struct mrc_tail_probe *rec = &r->probes[i];
+        if (rec->sent_ns == 0 || rec->id != p->probe_id)
+            continue;
+        const mrc_ns sent_ns = rec->sent_ns;
+        rec->sent_ns = 0;
+        mrc_req_probe_answered(r, c, sent_ns);
+        return;
+    }
+}
+
+/* Positive information. Returns how many packets are news; *ack_news: the trigger is one of them. */
+static uint32_t req_sack_positive(struct mrc_req *r, const struct mrc_pkt *p,
+                                  const struct req_sack *k, bool *ack_news)
+{
+    uint32_t news = 0;
+    *ack_news = false;
+    if (!p->pr && mrc_psn_after(k->ack, r->tx.unack)) {
+        struct mrc_slot *s = mrc_txtrack_find(&r->tx, k->ack);
+        /* The original of a packet that was sent again has arrived: the copy was spurious. */
+        if (s != NULL && s->rtx > 0 && !k->echo && s->state != MRC_SLOT_ACKED)
+            r->tx.spurious++;
+        *ack_news = req_received(r, k->ack, k->echo);
+        news += *ack_news ? 1 : 0;
+    }
+    for (uint64_t b = k->bitmap; b != 0; b &= b - 1) {
+        const struct mrc_psn psn = mrc_psn_add(k->base, __builtin_ctzll(b));
+        if (mrc_psn_after(psn, r->tx.unack))
+            news += req_received(r, psn, false) ? 1 : 0;
+    }
+    return news + req_received_upto(r, k->cack, k->ack, k->echo);
+}
+
+static void req_mpr(struct mrc_req *r, const struct mrc_req_ctx *c, const struct mrc_pkt *p)
+{
+    if (!c->dynamic_mpr || p->mpr == 0)
+        return;
+    const uint32_t window = (uint32_t)p->mpr * MRC_MPR_UNIT;
+    r->window = mrc_min32(window, r->tx.mask + 1);
+}
+
+enum mrc_wc_status mrc_req_sack(struct mrc_req *r, const struct mrc_req_ctx *c,
+                                const struct mrc_pkt *p)
+{
+    struct req_sack k = {.cack = mrc_psn(p->cack_psn), .bitmap = p->sack_bitmap};
+    k.ack = p->pr ? k.cack : mrc_psn_add(k.cack, p->ack_psn_offset);
+    k.base = mrc_psn_add(k.cack, p->sack_offset);
+    k.echo = p->rtx && !p->pr;
+    if (!req_sack_sane(r, p, &k)) {
+        c->env->drops[MRC_DROP_SACK_RANGE]++;
+        return MRC_WC_SUCCESS;
+    }
+    c->stats->sacks_received++;
+    const bool cack_old = mrc_psn_diff(k.cack, r->tx.unack) < 0;
+    const struct mrc_psn before = r->tx.unack;
+    bool ack_news;
+    const uint32_t news = req_sack_positive(r, p, &k, &ack_news);
+
+    struct mrc_cc_sack s = {.now = c->now, .marked = p->mark == MRC_MARK_SKIP};
+    s.new_bytes = cack_old ? 0 : req_new_bytes(r, p, &k.old);
+    s.penalty = p->rcv_cwnd_pen;
+    s.restore = p->restore_cwnd;
+    s.rtt_valid = req_rtt(r, c, p, &k, ack_news, &s.rtt_ns);
+    r->inflight -= s.new_bytes;
+    mrc_cc_on_sack(c->cc, &s);
+    if (s.rtt_valid)
+        mrc_path_on_rtt(c->path, mrc_txtrack_slot(&r->tx, k.ack)->ev, s.rtt_ns);
+    if (!cack_old && !k.old) {
+        req_mpr(r, c, p);
+        req_note_absent(r, &k, p->pr);
+    }
+    if (news > 0 || !mrc_psn_eq(before, r->tx.unack)) {
+        r->retry = 0; /* B.9 */
+        r->retry_counted_ns = c->now;
+    }
+    req_sack_paths(r, c, p);
+    mrc_req_infer(r, c);
+    mrc_req_rearm(r, c);
+    return MRC_WC_SUCCESS;
+}
+
+/* ---- NACK ---- */
+
+enum mrc_wc_status mrc_req_nack(struct mrc_req *r, const struct mrc_req_ctx *c,
+                                const struct mrc_pkt *p)
+{
+    const struct mrc_psn psn = mrc_psn(p->cack_psn);
+    const int32_t ahead = mrc_psn_diff(psn, r->tx.max_sent);
+    if (ahead > 0 || ahead < -(1 << 16)) {
+        c->env->drops[MRC_DROP_NACK_RANGE]++;
+        return MRC_WC_SUCCESS;
+    }
+    c->stats->nacks_received++;
+    if (p->nack_reason == MRC_NACK_UNEXP_EVENT)
+        return MRC_WC_REM_OP_ERR;
+    struct mrc_slot *s = mrc_txtrack_find(&r->tx, psn);
+    /* Not out, or the NACK is about an earlier copy on another EV: nothing to do (B.7). */
+    if (s == NULL || s->state != MRC_SLOT_INFLIGHT ||
+        mrc_path_find(c->path, p->entropy) != s->ev)
+        return MRC_WC_SUCCESS;
+    const bool trimmed = p->nack_reason == MRC_NACK_TRIMMED ||
+                         p->nack_reason == MRC_NACK_TRIMMED_LASTHOP;
+    const bool rtt_valid = s->rtx <= 1 && c->now >= s->sent_ns;
+    mrc_cc_on_nack(c->cc, s->nominal, trimmed, rtt_valid, c->now - s->sent_ns, c->now);
+    r->inflight -= s->nominal;
+    if (p->nack_reason == MRC_NACK_TRIMMED)
+        mrc_path_on_trim(c->path, s->ev, c->now);
+    mrc_txtrack_lose(&r->tx, s);
+    return mrc_req_spend_retry(r, c->now, mrc_cc_base_rtt(c->cc));
+}
+
+/* ---- transport ACK and NAK ---- */
+
+/* Complete, in posting order, what the cumulative PSN covers (B.13). */
+static void req_complete_upto(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_psn psn)
+{
+    while (r->head != r->next) {
+        const struct mrc_wqe *w = &r->sq[r->head & r->sq_mask];
+        if (mrc_psn_after(mrc_wqe_last(w), psn))
+            break;
+        if (w->length > 0)
+            mrc_mr_find(&c->env->mrs, w->lkey, c->pd)->refs--;
+        if (w->opcode == MRC_WR_RDMA_WRITE_WITH_IMM)
+            r->wimm_out--;
+        c->stats->bytes_acked += w->length;
+        if ((w->flags & MRC_SEND_SIGNALED) != 0) {
+            const struct mrc_wc wc = {.wr_id = w->wr_id,
+                                      .qpn = c->peer->qpn,
+                                      .byte_len = w->length,
+                                      .status = MRC_WC_SUCCESS,
+                                      .opcode = MRC_WC_RDMA_WRITE};
+            mrc_cq_push(&c->env->cqs, c->send_cq, &wc);
+        }
+        r->head++;
+    }
+}
+
+static enum mrc_wc_status req_nak_status(uint8_t syndrome)
+{
+    if (syndrome == MRC_AETH_NAK_INVALID_REQUEST)
+        return MRC_WC_REM_INV_REQ_ERR;
+    if (syndrome == MRC_AETH_NAK_REMOTE_ACCESS)
+        return MRC_WC_REM_ACCESS_ERR;
+    return MRC_WC_REM_OP_ERR;
+}
+
+enum mrc_wc_status mrc_req_ack(struct mrc_req *r, const struct mrc_req_ctx *c,
+                               const struct mrc_pkt *p)
+{
+    const struct mrc_psn psn = mrc_psn(p->psn);
+    const int32_t ahead = mrc_psn_diff(psn, r->tx.max_sent);
+    if (ahead > 0 || ahead < -(1 << 22)) {
+        c->env->drops[MRC_DROP_ACK_RANGE]++;
+        return MRC_WC_SUCCESS;
+    }
+    c->stats->acks_received++;
+    if ((p->syndrome & 0x60) == 0x60) {
+        /* What came before the refused packet was fine and completes as such. */
+        req_complete_upto(r, c, mrc_psn_diff(psn, r->tx.unack) > 0 ? r->tx.unack
+                                                                   : mrc_psn_add(psn, -1));
+        return req_nak_status(p->syndrome);
+    }
+    if ((p->syndrome & 0x60) != 0)
+        return MRC_WC_SUCCESS; /* RNR and reserved kinds never occur (A.6) */
+    if (req_received_upto(r, psn, psn, false) > 0) {
+        r->retry = 0;
+        r->retry_counted_ns = c->now;
+    }
+    req_complete_upto(r, c, psn);
+    mrc_req_infer(r, c);
+    mrc_req_rearm(r, c);
+    return MRC_WC_SUCCESS;
+}
