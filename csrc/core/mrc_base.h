@@ -85,6 +85,17 @@ static inline void mrc_put64(uint8_t *p, uint64_t v)
     mrc_put32(p + 4, (uint32_t)v);
 }
 
+/* Carving one block into parts: each begins on a cache line. */
+static inline size_t mrc_align(size_t n) { return (n + 63) & ~(size_t)63; }
+/* Smallest power of two >= n, n <= 2^31. */
+static inline uint32_t mrc_pow2(uint32_t n)
+{
+    uint32_t p = 1;
+    while (p < n)
+        p <<= 1;
+    return p;
+}
+
 static inline uint32_t mrc_min32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static inline uint64_t mrc_min64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static inline uint64_t mrc_max64(uint64_t a, uint64_t b) { return a > b ? a : b; }

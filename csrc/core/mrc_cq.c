@@ -3,14 +3,6 @@
 
 enum { MRC_CQ_DEPTH_MAX = 1 << 22 };
 
-static uint32_t cq_pow2(uint32_t n)
-{
-    uint32_t p = 1;
-    while (p < n)
-        p <<= 1;
-    return p;
-}
-
 size_t mrc_cq_table_bytes(uint32_t max) { return (size_t)max * sizeof(struct mrc_cq); }
 
 void mrc_cq_table_init(struct mrc_cq_table *t, void *mem, uint32_t max)
@@ -25,7 +17,7 @@ size_t mrc_cq_ring_bytes(uint32_t depth)
 {
     if (depth == 0 || depth > MRC_CQ_DEPTH_MAX)
         return 0;
-    return (size_t)cq_pow2(depth) * sizeof(struct mrc_wc);
+    return (size_t)mrc_pow2(depth) * sizeof(struct mrc_wc);
 }
 
 int mrc_cq_add(struct mrc_cq_table *t, void *mem, uint32_t depth)
@@ -38,7 +30,7 @@ int mrc_cq_add(struct mrc_cq_table *t, void *mem, uint32_t depth)
             continue;
         memset(cq, 0, sizeof *cq);
         cq->ring = mem;
-        cq->mask = cq_pow2(depth) - 1;
+        cq->mask = mrc_pow2(depth) - 1;
         return (int)i;
     }
     return MRC_ERR_FULL;

@@ -59,9 +59,10 @@ size_t mrc_cq_size(uint32_t depth);
 int mrc_cq_create(struct mrc_engine *e, void *mem, uint32_t depth);
 void *mrc_cq_destroy(struct mrc_engine *e, uint32_t cq); /* gives the memory back; NULL when BUSY */
 int mrc_cq_poll(struct mrc_engine *e, uint32_t cq, struct mrc_wc *out, int max);
-/* Arm: mrc_engine_take_cq_events reports this CQ once, at the next completion (solicited only or
- * all). */
+/* Arm: mrc_cq_fired is true from the next completion on (any, or solicited and errors only), until
+ * armed anew. */
 int mrc_cq_arm(struct mrc_engine *e, uint32_t cq, bool solicited_only);
+bool mrc_cq_fired(struct mrc_engine *e, uint32_t cq);
 /* Any CQ with entries waiting, or an overrun? */
 bool mrc_cq_any(const struct mrc_engine *e);
 bool mrc_cq_overrun(const struct mrc_engine *e, uint32_t cq);

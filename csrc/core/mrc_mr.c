@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mrc_mr.h"
 
-static uint32_t mr_pow2(uint32_t n)
-{
-    uint32_t p = 1;
-    while (p < n)
-        p <<= 1;
-    return p;
-}
-
-size_t mrc_mr_bytes(uint32_t max) { return (size_t)mr_pow2(max) * sizeof(struct mrc_mr); }
+size_t mrc_mr_bytes(uint32_t max) { return (size_t)mrc_pow2(max) * sizeof(struct mrc_mr); }
 
 void mrc_mr_init(struct mrc_mr_table *t, void *mem, uint32_t max)
 {
     memset(mem, 0, mrc_mr_bytes(max));
     t->mr = mem;
-    t->mask = mr_pow2(max) - 1;
+    t->mask = mrc_pow2(max) - 1;
     t->next = 0;
 }
 

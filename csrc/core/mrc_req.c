@@ -3,20 +3,10 @@
 
 /* ---- creation ---- */
 
-static size_t req_align(size_t n) { return (n + 15) & ~(size_t)15; }
-
-static uint32_t req_pow2(uint32_t n)
-{
-    uint32_t p = 1;
-    while (p < n)
-        p <<= 1;
-    return p;
-}
-
 size_t mrc_req_bytes(uint32_t window_max, uint32_t sq_depth, uint16_t ev_max)
 {
-    return req_align(mrc_txtrack_bytes(window_max, ev_max)) +
-           req_align(req_pow2(sq_depth) * sizeof(struct mrc_wqe));
+    return mrc_align(mrc_txtrack_bytes(window_max, ev_max)) +
+           mrc_align(mrc_pow2(sq_depth) * sizeof(struct mrc_wqe));
 }
 
 void mrc_req_init(struct mrc_req *r, void *mem, uint32_t window_max, uint32_t sq_depth,
@@ -25,9 +15,9 @@ void mrc_req_init(struct mrc_req *r, void *mem, uint32_t window_max, uint32_t sq
     uint8_t *m = mem;
     memset(r, 0, sizeof *r);
     mrc_txtrack_init(&r->tx, m, window_max, ev_max);
-    m += req_align(mrc_txtrack_bytes(window_max, ev_max));
+    m += mrc_align(mrc_txtrack_bytes(window_max, ev_max));
     r->sq = (struct mrc_wqe *)(void *)m;
-    r->sq_mask = req_pow2(sq_depth) - 1;
+    r->sq_mask = mrc_pow2(sq_depth) - 1;
     r->sq_depth = sq_depth;
     mrc_path_cursor_init(&r->cursor, seed);
     r->probe_at = MRC_NEVER;

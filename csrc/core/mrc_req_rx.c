@@ -238,28 +238,32 @@ enum mrc_wc_status mrc_req_nack(struct mrc_req *r, const struct mrc_req_ctx *c,
 
 /* ---- transport ACK and NAK ---- */
 
-/* Complete, in posting order, what the cumulative PSN covers (B.13). */
-static void req_complete_upto(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_psn psn)
+/* Complete, in posting order, what the cumulative PSN covers (B.13). False: the CQ is overrun. */
+static bool req_complete_upto(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_psn psn)
 {
     while (r->head != r->next) {
         const struct mrc_wqe *w = &r->sq[r->head & r->sq_mask];
         if (mrc_psn_after(mrc_wqe_last(w), psn))
             break;
-        if (w->length > 0)
-            mrc_mr_find(&c->env->mrs, w->lkey, c->pd)->refs--;
-        if (w->opcode == MRC_WR_RDMA_WRITE_WITH_IMM)
-            r->wimm_out--;
-        c->stats->bytes_acked += w->length;
         if ((w->flags & MRC_SEND_SIGNALED) != 0) {
             const struct mrc_wc wc = {.wr_id = w->wr_id,
                                       .qpn = c->peer->qpn,
                                       .byte_len = w->length,
                                       .status = MRC_WC_SUCCESS,
                                       .opcode = MRC_WC_RDMA_WRITE};
-            mrc_cq_push(&c->env->cqs, c->send_cq, &wc);
+            if (!mrc_cq_push(&c->env->cqs, c->send_cq, &wc))
+                return false;
         }
+        if (w->length > 0)
+            mrc_mr_find(&c->env->mrs, w->lkey, c->pd)->refs--;
+        if (w->opcode == MRC_WR_RDMA_WRITE_WITH_IMM)
+            r->wimm_out--;
+        c->stats->bytes_acked += w->length;
         r->head++;
+        r->ack_at = MRC_NEVER; /* the wait for the next one begins anew */
+        r->retry = 0;
     }
+    return true;
 }
 
 static enum mrc_wc_status req_nak_status(uint8_t syndrome)
@@ -283,9 +287,10 @@ enum mrc_wc_status mrc_req_ack(struct mrc_req *r, const struct mrc_req_ctx *c,
     c->stats->acks_received++;
     if ((p->syndrome & 0x60) == 0x60) {
         /* What came before the refused packet was fine and completes as such. */
-        req_complete_upto(r, c, mrc_psn_diff(psn, r->tx.unack) > 0 ? r->tx.unack
-                                                                   : mrc_psn_add(psn, -1));
-        return req_nak_status(p->syndrome);
+        const bool beyond = mrc_psn_after(psn, r->tx.unack);
+        return req_complete_upto(r, c, beyond ? r->tx.unack : mrc_psn_add(psn, -1))
+                   ? req_nak_status(p->syndrome)
+                   : MRC_WC_LOC_QP_OP_ERR;
     }
     if ((p->syndrome & 0x60) != 0)
         return MRC_WC_SUCCESS; /* RNR and reserved kinds never occur (A.6) */
@@ -293,7 +298,8 @@ enum mrc_wc_status mrc_req_ack(struct mrc_req *r, const struct mrc_req_ctx *c,
         r->retry = 0;
         r->retry_counted_ns = c->now;
     }
-    req_complete_upto(r, c, psn);
+    if (!req_complete_upto(r, c, psn))
+        return MRC_WC_LOC_QP_OP_ERR;
     mrc_req_infer(r, c);
     mrc_req_rearm(r, c);
     return MRC_WC_SUCCESS;

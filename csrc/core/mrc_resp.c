@@ -9,21 +9,11 @@ enum {
 
 /* ---- creation ---- */
 
-static size_t resp_align(size_t n) { return (n + 15) & ~(size_t)15; }
-
-static uint32_t resp_pow2(uint32_t n)
-{
-    uint32_t p = 1;
-    while (p < n)
-        p <<= 1;
-    return p;
-}
-
 size_t mrc_resp_bytes(uint32_t window_max, uint32_t rq_depth, uint16_t wimm_max)
 {
-    return resp_align(mrc_rxtrack_bytes(window_max)) +
-           resp_align(resp_pow2(rq_depth) * sizeof(uint64_t)) +
-           resp_align((size_t)wimm_max * sizeof(struct mrc_imm_stash));
+    return mrc_align(mrc_rxtrack_bytes(window_max)) +
+           mrc_align(mrc_pow2(rq_depth) * sizeof(uint64_t)) +
+           mrc_align((size_t)wimm_max * sizeof(struct mrc_imm_stash));
 }
 
 void mrc_resp_init(struct mrc_resp *r, void *mem, uint32_t window_max, uint32_t rq_depth,
@@ -32,10 +22,10 @@ void mrc_resp_init(struct mrc_resp *r, void *mem, uint32_t window_max, uint32_t 
     uint8_t *m = mem;
     memset(r, 0, sizeof *r);
     mrc_rxtrack_init(&r->rx, m, window_max);
-    m += resp_align(mrc_rxtrack_bytes(window_max));
+    m += mrc_align(mrc_rxtrack_bytes(window_max));
     r->rq = (uint64_t *)(void *)m;
-    r->rq_mask = resp_pow2(rq_depth) - 1;
-    m += resp_align((r->rq_mask + 1) * sizeof(uint64_t));
+    r->rq_mask = mrc_pow2(rq_depth) - 1;
+    m += mrc_align((r->rq_mask + 1) * sizeof(uint64_t));
     r->stash = (struct mrc_imm_stash *)(void *)m;
     r->stash_max = wimm_max;
     mrc_path_cursor_init(&r->cursor, seed);

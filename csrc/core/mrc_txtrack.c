@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mrc_txtrack.h"
 
-static size_t tx_align(size_t n) { return (n + 15) & ~(size_t)15; }
-
 size_t mrc_txtrack_bytes(uint32_t window_max, uint16_t ev_max)
 {
     const uint32_t cap = mrc_bits_capacity(window_max);
-    return tx_align(cap * sizeof(struct mrc_slot)) + tx_align(mrc_bits_bytes(cap)) +
-           tx_align(ev_max * sizeof(struct mrc_ev_sent));
+    return mrc_align(cap * sizeof(struct mrc_slot)) + mrc_align(mrc_bits_bytes(cap)) +
+           mrc_align(ev_max * sizeof(struct mrc_ev_sent));
 }
 
 void mrc_txtrack_init(struct mrc_txtrack *t, void *mem, uint32_t window_max, uint16_t ev_max)
@@ -17,10 +15,10 @@ void mrc_txtrack_init(struct mrc_txtrack *t, void *mem, uint32_t window_max, uin
     MRC_ASSERT(cap < MRC_SLOT_NIL);
     memset(t, 0, sizeof *t);
     t->slot = (struct mrc_slot *)(void *)m;
-    m += tx_align(cap * sizeof(struct mrc_slot));
+    m += mrc_align(cap * sizeof(struct mrc_slot));
     t->mask = cap - 1;
     mrc_bits_init(&t->lost, m, cap);
-    m += tx_align(mrc_bits_bytes(cap));
+    m += mrc_align(mrc_bits_bytes(cap));
     t->ev = (struct mrc_ev_sent *)(void *)m;
     t->ev_max = ev_max;
     mrc_txtrack_start(t, mrc_psn(0));

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The three doors and the schedule. Objects and their tables: mrc_engine_obj.c. */
+#include "mrc_engine_int.h"
+
+/* ---- bookkeeping after anything happened to a QP ---- */
+
+static void engine_wake_cc(struct mrc_engine *e, uint32_t cc)
+{
+    struct mrc_cc_slot *s = &e->cc[cc];
+    struct mrc_link *l;
+    while ((l = mrc_list_pop(&s->waiting)) != NULL)
+        mrc_list_push(&e->data, &MRC_LIST_OWNER(l, struct mrc_qp, cc_link)->data);
+}
+
+void mrc_engine_touch(struct mrc_engine *e, struct mrc_qp *q)
+{
+    mrc_heap_set(&e->timers, &q->timer, mrc_qp_deadline(q));
+    if (mrc_qp_control_due(q))
+        mrc_list_push(&e->control, &q->control);
+    if (q->attr.state == MRC_QPS_RTS) {
+        mrc_list_push(&e->data, &q->data);
+    } else {
+        mrc_list_remove(&q->data);
+        mrc_list_remove(&q->cc_link);
+    }
+    if (q->path != NULL) {
+        struct mrc_path_slot *p = &e->path[q->attr.path];
+        mrc_heap_set(&e->timers, &p->timer, mrc_path_deadline(p->table));
+    }
+}
+
+/* ---- rx ---- */
+
+static enum mrc_drop engine_wire_drop(enum mrc_wire_err err)
+{
+    switch (err) {
+    case MRC_WIRE_OK:
+    case MRC_WIRE_SHORT:
+        return MRC_DROP_SHORT;
+    case MRC_WIRE_TVER:
+        return MRC_DROP_TVER;
+    case MRC_WIRE_OPCODE:
+        return MRC_DROP_OPCODE;
+    case MRC_WIRE_LENGTH:
+        return MRC_DROP_LENGTH;
+    }
+    return MRC_DROP_SHORT;
+}
+
+static bool engine_icrc_ok(const struct mrc_engine *e, const struct mrc_rx_pkt *p)
+{
+    uint8_t want[MRC_ICRC_LEN];
+    uint32_t reg = mrc_icrc6_begin(e->env.crc, p->src, p->dst, p->sport, p->dport, p->udp_len);
+    reg = mrc_icrc_bth(e->env.crc, reg, p->bytes, p->len - MRC_ICRC_LEN);
+    mrc_icrc_end(reg, want);
+    return memcmp(want, p->bytes + p->len - MRC_ICRC_LEN, MRC_ICRC_LEN) == 0;
+}
+
+/* B.15, steps 6 and 7. NULL: counted. */
+static struct mrc_qp *engine_qp_of(struct mrc_engine *e, uint32_t dqp, const uint8_t src[16])
+{
+    struct mrc_qp *q = mrc_engine_qp(e, dqp);
+    if (q == NULL) {
+        e->env.drops[MRC_DROP_QPN]++;
+        return NULL;
+    }
+    if (q->attr.state == MRC_QPS_RESET || q->attr.state == MRC_QPS_INIT) {
+        e->env.drops[MRC_DROP_QP_STATE]++;
+        return NULL;
+    }
+    if (memcmp(q->attr.dst, src, 16) != 0) {
+        e->env.drops[MRC_DROP_PEER]++;
+        return NULL;
+    }
+    return q;
+}
+
+static void engine_rx_trimmed(struct mrc_engine *e, const struct mrc_rx_pkt *p, bool lasthop,
+                              mrc_ns now)
+{
+    struct mrc_pkt pkt;
+    const enum mrc_wire_err err = mrc_wire_decode(&pkt, p->bytes, p->len, true);
+    if (err != MRC_WIRE_OK) {
+        e->env.drops[engine_wire_drop(err)]++;
+        return;
+    }
+    if ((mrc_opcode_flags(pkt.opcode) & MRC_OPF_DATA) == 0) {
+        e->env.drops[MRC_DROP_OPCODE]++;
+        return;
+    }
+    struct mrc_qp *q = engine_qp_of(e, pkt.dqp, p->src);
+    if (q == NULL)
+        return;
+    mrc_qp_rx_trimmed(q, &pkt, mrc_wire_ev(p->flow_label, p->sport), lasthop, now);
+    mrc_engine_touch(e, q);
+}
+
+/* B.15: the order of checks is the order of cost and of trust. */
+static void engine_rx_one(struct mrc_engine *e, const struct mrc_rx_pkt *p, mrc_ns now)
+{
+    struct mrc_pkt pkt;
+    const uint8_t dscp = p->tclass >> 2;
+    if (e->env.dscp_trimmed != 0 &&
+        (dscp == e->env.dscp_trimmed || dscp == e->env.dscp_trimmed_lasthop)) {
+        engine_rx_trimmed(e, p, dscp == e->env.dscp_trimmed_lasthop, now);
+        return;
+    }
+    if (p->len + 8 != p->udp_len) {
+        e->env.drops[MRC_DROP_UDP_LEN]++;
+        return;
+    }
+    if (p->len < MRC_BTH_LEN + MRC_ICRC_LEN) {
+        e->env.drops[MRC_DROP_SHORT]++;
+        return;
+    }
+    if (!engine_icrc_ok(e, p)) {
+        e->env.drops[MRC_DROP_ICRC]++;
+        return;
+    }
+    const enum mrc_wire_err err = mrc_wire_decode(&pkt, p->bytes, p->len, false);
+    if (err != MRC_WIRE_OK) {
+        e->env.drops[engine_wire_drop(err)]++;
+        return;
+    }
+    if (pkt.opcode == MRC_OP_EP_REQUEST || pkt.opcode == MRC_OP_EP_RESPONSE) {
+        e->env.drops[MRC_DROP_EP_UNKNOWN]++; /* endpoint operations are not offered yet */
+        return;
+    }
+    struct mrc_qp *q = engine_qp_of(e, pkt.dqp, p->src);
+    if (q == NULL)
+        return;
+    const bool ce = (p->tclass & 3) == 3 || p->outer_ce; /* A.13.1 */
+    mrc_qp_rx(q, &pkt, mrc_wire_ev(p->flow_label, p->sport), ce, now);
+    mrc_engine_touch(e, q);
+    if (q->cc != NULL && (mrc_opcode_flags(pkt.opcode) & MRC_OPF_DATA) == 0)
+        engine_wake_cc(e, q->attr.cc);
+}
+
+void mrc_engine_rx(struct mrc_engine *e, const struct mrc_rx_pkt *pkts, size_t n, mrc_ns now)
+{
+    for (size_t i = 0; i < n; i++)
+        engine_rx_one(e, &pkts[i], now);
+}
+
+/* ---- tick ---- */
+
+static void engine_tick_path(struct mrc_engine *e, struct mrc_path_slot *p, mrc_ns now)
+{
+    mrc_path_tick(p->table, now);
+    mrc_list_push(&e->probing, &p->probing);
+    /* Until tx has asked for due probes the table's deadline may stand in the past; it is the
+     * probing list that remembers. */
+    const mrc_ns next = mrc_path_deadline(p->table);
+    mrc_heap_set(&e->timers, &p->timer, next > now ? next : MRC_NEVER);
+}
+
+void mrc_engine_tick(struct mrc_engine *e, mrc_ns now)
+{
+    /* Each object is visited at most once: after its visit its deadline lies ahead, or it is out. */
+    for (uint32_t n = e->timers.count; n > 0 && mrc_heap_key(&e->timers) <= now; n--) {
+        struct mrc_heap_node *node = mrc_heap_min(&e->timers);
+        if (mrc_engine_is_path_timer(e, node)) {
+            engine_tick_path(e, MRC_LIST_OWNER(node, struct mrc_path_slot, timer), now);
+            continue;
+        }
+        struct mrc_qp *q = MRC_LIST_OWNER(node, struct mrc_qp, timer);
+        mrc_qp_tick(q, now);
+        mrc_engine_touch(e, q);
+        if (q->cc != NULL)
+            engine_wake_cc(e, q->attr.cc);
+        if (mrc_heap_has(&q->timer) && q->timer.key <= now)
+            mrc_heap_set(&e->timers, &q->timer, now + 1); /* more to do than one tick may */
+    }
+}
+
+mrc_ns mrc_engine_deadline(const struct mrc_engine *e) { return mrc_heap_key(&e->timers); }
+
+/* ---- tx ---- */
+
+static size_t engine_tx_control(struct mrc_engine *e, struct mrc_tx_pkt *out, size_t max,
+                                mrc_ns now)
+{
+    size_t n = 0;
+    for (struct mrc_link *l = e->control.next; l != &e->control && n < max;) {
+        struct mrc_qp *q = MRC_LIST_OWNER(l, struct mrc_qp, control);
+        l = l->next;
+        while (n < max && mrc_qp_tx_control(q, &out[n], now))
+            n++;
+        if (n < max)
+            mrc_list_remove(&q->control); /* nothing due, or no path: the next packet in tries again */
+    }
+    return n;
+}
+
+/* Probes ride on any QP that uses the table: they test the path, not the QP. */
+static struct mrc_qp *engine_prober(const struct mrc_path_slot *p)
+{
+    for (struct mrc_link *l = p->users.next; l != &p->users; l = l->next) {
+        struct mrc_qp *q = MRC_LIST_OWNER(l, struct mrc_qp, path_link);
+        if (q->attr.state == MRC_QPS_RTS)
+            return q;
+    }
+    return NULL;
+}
+
+static size_t engine_tx_probes(struct mrc_engine *e, struct mrc_tx_pkt *out, size_t max, mrc_ns now)
+{
+    size_t n = 0;
+    while (n < max && !mrc_list_empty(&e->probing)) {
+        struct mrc_path_slot *p = MRC_LIST_OWNER(e->probing.next, struct mrc_path_slot, probing);
+        struct mrc_qp *q = engine_prober(p);
+        uint16_t id = 0;
+        uint16_t entry = MRC_EV_NONE;
+        while (q != NULL && n < max &&
+               (entry = mrc_path_probe_due(p->table, &id, now)) != MRC_EV_NONE)
+            mrc_qp_tx_probe(q, entry, id, &out[n++], now);
+        if (entry != MRC_EV_NONE)
+            break; /* out is full */
+        mrc_list_remove(&p->probing);
+        const mrc_ns next = mrc_path_deadline(p->table);
+        mrc_heap_set(&e->timers, &p->timer, next > now ? next : now + MRC_MSEC);
+        if (q == NULL)
+            mrc_heap_remove(&e->timers, &p->timer); /* nobody to probe for; a user brings it back */
+    }
+    return n;
+}
+
+/* One QP's turn: up to a train. True when it may have more. */
+static bool engine_tx_turn(struct mrc_engine *e, struct mrc_qp *q, struct mrc_tx_pkt *out,
+                           size_t max, size_t *n, mrc_ns now)
+{
+    enum mrc_req_block why = MRC_REQ_SENT;
+    const size_t end = *n + MRC_TRAIN_MAX;
+    while (why == MRC_REQ_SENT && *n < max && *n < end) {
+        why = mrc_qp_tx_data(q, &out[*n], now);
+        if (why == MRC_REQ_SENT)
+            (*n)++;
+    }
+    if (why == MRC_REQ_NO_CREDIT)
+        mrc_list_push(&e->cc[q->attr.cc].waiting, &q->cc_link);
+    mrc_heap_set(&e->timers, &q->timer, mrc_qp_deadline(q));
+    return why == MRC_REQ_SENT;
+}
+
+size_t mrc_engine_tx(struct mrc_engine *e, struct mrc_tx_pkt *out, size_t max, mrc_ns now)
+{
+    size_t n = engine_tx_control(e, out, max, now);
+    n += engine_tx_probes(e, out + n, max - n, now);
+    while (n < max && !mrc_list_empty(&e->data)) {
+        struct mrc_qp *q = MRC_LIST_OWNER(mrc_list_pop(&e->data), struct mrc_qp, data);
+        if (engine_tx_turn(e, q, out, max, &n, now))
+            mrc_list_push(&e->data, &q->data);
+    }
+    return n;
+}
+
+bool mrc_engine_tx_pending(const struct mrc_engine *e)
+{
+    return !mrc_list_empty(&e->control) || !mrc_list_empty(&e->data) || !mrc_list_empty(&e->probing);
+}
+
+void mrc_engine_lane_failed(struct mrc_engine *e, uint8_t port, uint32_t lane, mrc_ns now)
+{
+    for (uint32_t i = 0; i < e->cfg.path_max; i++) {
+        struct mrc_path_slot *p = &e->path[i];
+        if (p->table == NULL)
+            continue;
+        for (uint16_t k = 0; k < mrc_path_count(p->table); k++) {
+            const struct mrc_path_entry_cfg *entry = mrc_path_entry(p->table, k);
+            if (entry->port != port || entry->lane != lane)
+                continue;
+            mrc_path_on_loss(p->table, k, MRC_EV_R_SEND_ERROR, now, now);
+            for (struct mrc_link *l = p->users.next; l != &p->users; l = l->next) {
+                struct mrc_qp *q = MRC_LIST_OWNER(l, struct mrc_qp, path_link);
+                mrc_qp_lane_failed(q, k, now);
+                mrc_engine_touch(e, q);
+            }
+        }
+    }
+}

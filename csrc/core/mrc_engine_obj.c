@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The engine's objects: creation, lookup, attachment, end. */
+#include "mrc_engine_int.h"
+
+enum { MRC_ENGINE_MAX = 1 << 16, MRC_CQ_MAX = 1 << 16 };
+
+static uint32_t eng_bits(uint32_t n)
+{
+    uint32_t b = 2; /* so that generation 1 gives QPNs above the reserved 0, 1, 2 */
+    while (((uint32_t)1 << b) < n)
+        b++;
+    return b;
+}
+
+/* ---- the engine ---- */
+
+static bool eng_cfg_ok(const struct mrc_engine_cfg *c)
+{
+    return c->qp_max >= 1 && c->qp_max <= MRC_ENGINE_MAX && c->mr_max >= 1 &&
+           c->mr_max <= MRC_ENGINE_MAX && c->cq_max >= 1 && c->cq_max <= MRC_CQ_MAX &&
+           c->path_max >= 1 && c->path_max <= MRC_ENGINE_MAX && c->cc_max >= 1 &&
+           c->cc_max <= MRC_ENGINE_MAX && c->dscp_data < 64 && c->dscp_retx < 64 &&
+           c->dscp_control < 64 && c->dscp_trimmed < 64 && c->dscp_trimmed_lasthop < 64;
+}
+
+size_t mrc_engine_size(const struct mrc_engine_cfg *c)
+{
+    if (!eng_cfg_ok(c))
+        return 0;
+    return mrc_align(sizeof(struct mrc_engine)) + mrc_align(mrc_mr_bytes(c->mr_max)) +
+           mrc_align(mrc_cq_table_bytes(c->cq_max)) +
+           mrc_align(c->qp_max * sizeof(struct mrc_qp *)) +
+           mrc_align(c->qp_max * sizeof(uint32_t)) +
+           mrc_align(c->path_max * sizeof(struct mrc_path_slot)) +
+           mrc_align(c->cc_max * sizeof(struct mrc_cc_slot)) +
+           mrc_align((c->qp_max + c->path_max) * sizeof(struct mrc_heap_node *));
+}
+
+static void eng_classes(struct mrc_env *env, const struct mrc_engine_cfg *c)
+{
+    const uint8_t ect0 = 2; /* A.13.5: data ECT(0), control Not-ECT */
+    env->tclass_data = (uint8_t)(c->dscp_data << 2 | ect0);
+    env->tclass_retx = (uint8_t)((c->dscp_retx != 0 ? c->dscp_retx : c->dscp_data) << 2 | ect0);
+    env->tclass_control = (uint8_t)((c->dscp_control != 0 ? c->dscp_control : 46) << 2);
+    env->dscp_trimmed = c->dscp_trimmed;
+    env->dscp_trimmed_lasthop = c->dscp_trimmed_lasthop;
+    env->se_bit7 = c->se_bit7 != 0;
+}
+
+struct mrc_engine *mrc_engine_init(void *mem, const struct mrc_engine_cfg *c, mrc_ns now)
+{
+    (void)now;
+    if (mem == NULL || !eng_cfg_ok(c))
+        return NULL;
+    uint8_t *m = mem;
+    memset(mem, 0, mrc_engine_size(c));
+    struct mrc_engine *e = mem;
+    m += mrc_align(sizeof *e);
+    e->cfg = *c;
+    eng_classes(&e->env, c);
+    e->env.crc = mrc_crc32_select();
+    mrc_rand_seed(&e->rand, c->seed);
+    mrc_mr_init(&e->env.mrs, m, c->mr_max);
+    m += mrc_align(mrc_mr_bytes(c->mr_max));
+    mrc_cq_table_init(&e->env.cqs, m, c->cq_max);
+    m += mrc_align(mrc_cq_table_bytes(c->cq_max));
+    e->qp = (struct mrc_qp **)(void *)m;
+    m += mrc_align(c->qp_max * sizeof(struct mrc_qp *));
+    e->qp_generation = (uint32_t *)(void *)m;
+    m += mrc_align(c->qp_max * sizeof(uint32_t));
+    e->path = (struct mrc_path_slot *)(void *)m;
+    m += mrc_align(c->path_max * sizeof(struct mrc_path_slot));
+    e->cc = (struct mrc_cc_slot *)(void *)m;
+    m += mrc_align(c->cc_max * sizeof(struct mrc_cc_slot));
+    mrc_heap_init(&e->timers, (struct mrc_heap_node **)(void *)m, c->qp_max + c->path_max);
+    e->qp_index_bits = eng_bits(c->qp_max);
+    for (uint32_t i = 0; i < c->qp_max; i++)
+        e->qp_generation[i] = 1 + mrc_rand_below(&e->rand, (1u << (24 - e->qp_index_bits)) - 1);
+    mrc_list_init(&e->control);
+    mrc_list_init(&e->data);
+    mrc_list_init(&e->probing);
+    return e;
+}
+
+/* ---- regions and completion queues ---- */
+
+int mrc_mr_register(struct mrc_engine *e, uint32_t pd, void *addr, uint64_t len, uint8_t access,
+                    uint32_t key, uint32_t *rkey)
+{
+    return mrc_mr_add(&e->env.mrs, pd, addr, len, access, key, rkey);
+}
+
+int mrc_mr_deregister(struct mrc_engine *e, uint32_t rkey)
+{
+    return mrc_mr_drop(&e->env.mrs, rkey);
+}
+
+size_t mrc_cq_size(uint32_t depth) { return mrc_cq_ring_bytes(depth); }
+
+int mrc_cq_create(struct mrc_engine *e, void *mem, uint32_t depth)
+{
+    return mrc_cq_add(&e->env.cqs, mem, depth);
+}
+
+void *mrc_cq_destroy(struct mrc_engine *e, uint32_t cq) { return mrc_cq_drop(&e->env.cqs, cq); }
+
+int mrc_cq_poll(struct mrc_engine *e, uint32_t cq, struct mrc_wc *out, int max)
+{
+    return mrc_cq_take(&e->env.cqs, cq, out, max);
+}
+
+int mrc_cq_arm(struct mrc_engine *e, uint32_t cq, bool solicited_only)
+{
+    struct mrc_cq *q = mrc_cq_get(&e->env.cqs, cq);
+    if (q == NULL)
+        return MRC_ERR_NOENT;
+    q->armed = true;
+    q->armed_solicited = solicited_only;
+    q->fired = false;
+    return MRC_OK;
+}
+
+bool mrc_cq_fired(struct mrc_engine *e, uint32_t cq)
+{
+    const struct mrc_cq *q = mrc_cq_get(&e->env.cqs, cq);
+    return q != NULL && q->fired;
+}
+
+bool mrc_cq_any(const struct mrc_engine *e) { return e->env.cqs.waiting > 0; }
+
+bool mrc_cq_overrun(const struct mrc_engine *e, uint32_t cq)
+{
+    return cq < e->env.cqs.max && e->env.cqs.cq[cq].overrun;
+}
+
+/* ---- path tables and controllers ---- */
+
+int mrc_path_attach(struct mrc_engine *e, struct mrc_path_table *t)
+{
+    for (uint32_t i = 0; t != NULL && i < e->cfg.path_max; i++) {
+        struct mrc_path_slot *p = &e->path[i];
+        if (p->table != NULL)
+            continue;
+        memset(p, 0, sizeof *p);
+        p->table = t;
+        mrc_list_init(&p->users);
+        mrc_list_init(&p->probing);
+        return (int)i;
+    }
+    return t == NULL ? MRC_ERR_INVAL : MRC_ERR_FULL;
+}
+
+struct mrc_path_table *mrc_path_get(struct mrc_engine *e, uint32_t path)
+{
+    return path < e->cfg.path_max ? e->path[path].table : NULL;
+}
+
+struct mrc_path_table *mrc_path_detach(struct mrc_engine *e, uint32_t path)
+{
+    struct mrc_path_table *t = mrc_path_get(e, path);
+    if (t == NULL || !mrc_list_empty(&e->path[path].users))
+        return NULL;
+    mrc_heap_remove(&e->timers, &e->path[path].timer);
+    mrc_list_remove(&e->path[path].probing);
+    e->path[path].table = NULL;
+    return t;
+}
+
+int mrc_cc_attach(struct mrc_engine *e, struct mrc_cc *cc)
+{
+    for (uint32_t i = 0; cc != NULL && i < e->cfg.cc_max; i++) {
+        if (e->cc[i].cc != NULL)
+            continue;
+        e->cc[i].cc = cc;
+        e->cc[i].refs = 0;
+        mrc_list_init(&e->cc[i].waiting);
+        return (int)i;
+    }
+    return cc == NULL ? MRC_ERR_INVAL : MRC_ERR_FULL;
+}
+
+struct mrc_cc *mrc_cc_detach(struct mrc_engine *e, uint32_t cc)
+{
+    if (cc >= e->cfg.cc_max || e->cc[cc].cc == NULL || e->cc[cc].refs != 0)
+        return NULL;
+    struct mrc_cc *c = e->cc[cc].cc;
+    e->cc[cc].cc = NULL;
+    return c;
+}
+
+/* ---- queue pairs ---- */
+
+struct mrc_qp *mrc_engine_qp(const struct mrc_engine *e, uint32_t qpn)
+{
+    const uint32_t i = qpn & ((1u << e->qp_index_bits) - 1);
+    if (i >= e->cfg.qp_max || e->qp[i] == NULL || e->qp[i]->peer.qpn != qpn)
+        return NULL;
+    return e->qp[i];
+}
+
+size_t mrc_qp_size(const struct mrc_qp_init *init) { return mrc_qp_bytes(init); }
+
+/* The upper bits count the lives of an index, so that packets of a former life find nobody. */
+static uint32_t eng_next_qpn(struct mrc_engine *e, uint32_t i)
+{
+    const uint32_t generations = 1u << (24 - e->qp_index_bits);
+    const uint32_t g = e->qp_generation[i];
+    e->qp_generation[i] = g + 1 < generations ? g + 1 : 1;
+    return g << e->qp_index_bits | i;
+}
+
+int mrc_qp_create(struct mrc_engine *e, void *mem, const struct mrc_qp_init *init)
+{
+    struct mrc_cq *scq = mrc_cq_get(&e->env.cqs, init->send_cq);
+    struct mrc_cq *rcq = mrc_cq_get(&e->env.cqs, init->recv_cq);
+    if (mem == NULL || mrc_qp_bytes(init) == 0 || scq == NULL || rcq == NULL)
+        return MRC_ERR_INVAL;
+    for (uint32_t n = 0; n < e->cfg.qp_max; n++) {
+        const uint32_t i = (e->qp_next + n) % e->cfg.qp_max;
+        if (e->qp[i] != NULL)
+            continue;
+        const uint32_t qpn = eng_next_qpn(e, i);
+        e->qp[i] = mrc_qp_init_at(mem, &e->env, init, qpn, mrc_rand_next(&e->rand));
+        e->qp_next = (i + 1) % e->cfg.qp_max;
+        scq->refs++;
+        rcq->refs++;
+        return (int)qpn;
+    }
+    return MRC_ERR_FULL;
+}
+
+static void eng_leave_path(struct mrc_qp *q) { mrc_list_remove(&q->path_link); }
+
+static void eng_leave_cc(struct mrc_engine *e, struct mrc_qp *q)
+{
+    mrc_list_remove(&q->cc_link);
+    if (q->cc != NULL)
+        e->cc[q->attr.cc].refs--;
+}
+
+int mrc_qp_modify(struct mrc_engine *e, uint32_t qpn, const struct mrc_qp_attr *attr,
+                  uint32_t mask, mrc_ns now)
+{
+    struct mrc_qp *q = mrc_engine_qp(e, qpn);
+    if (q == NULL)
+        return MRC_ERR_NOENT;
+    struct mrc_path_table *path = NULL;
+    struct mrc_cc *cc = NULL;
+    if ((mask & MRC_QP_PATH) != 0 && (path = mrc_path_get(e, attr->path)) == NULL)
+        return MRC_ERR_NOENT;
+    if ((mask & MRC_QP_CC) != 0 && attr->cc < e->cfg.cc_max)
+        cc = e->cc[attr->cc].cc;
+    const bool reset = (mask & MRC_QP_STATE) != 0 && attr->state == MRC_QPS_RESET;
+    struct mrc_cc *old_cc = q->cc;
+    const uint32_t old_cc_id = q->attr.cc;
+    const int err = mrc_qp_apply(q, attr, mask, path, cc, now);
+    if (err != MRC_OK)
+        return err;
+    if (reset) {
+        eng_leave_path(q);
+        mrc_list_remove(&q->cc_link);
+        mrc_list_remove(&q->control);
+        if (old_cc != NULL)
+            e->cc[old_cc_id].refs--;
+    }
+    if ((mask & MRC_QP_PATH) != 0 && !reset) {
+        mrc_list_remove(&q->path_link);
+        mrc_list_push(&e->path[attr->path].users, &q->path_link);
+    }
+    if ((mask & MRC_QP_CC) != 0 && !reset) {
+        if (old_cc != NULL)
+            e->cc[old_cc_id].refs--;
+        e->cc[attr->cc].refs++;
+    }
+    mrc_engine_touch(e, q);
+    return MRC_OK;
+}
+
+int mrc_qp_query(const struct mrc_engine *e, uint32_t qpn, struct mrc_qp_attr *attr)
+{
+    const struct mrc_qp *q = mrc_engine_qp(e, qpn);
+    if (q == NULL)
+        return MRC_ERR_NOENT;
+    *attr = q->attr;
+    return MRC_OK;
+}
+
+void *mrc_qp_destroy(struct mrc_engine *e, uint32_t qpn)
+{
+    struct mrc_qp *q = mrc_engine_qp(e, qpn);
+    if (q == NULL)
+        return NULL;
+    mrc_qp_fail(q, MRC_WC_WR_FLUSH_ERR, 0);
+    eng_leave_path(q);
+    eng_leave_cc(e, q);
+    mrc_list_remove(&q->control);
+    mrc_list_remove(&q->data);
+    mrc_heap_remove(&e->timers, &q->timer);
+    e->env.cqs.cq[q->init.send_cq].refs--;
+    e->env.cqs.cq[q->init.recv_cq].refs--;
+    e->qp[qpn & ((1u << e->qp_index_bits) - 1)] = NULL;
+    return q;
+}
+
+int mrc_qp_post_send(struct mrc_engine *e, uint32_t qpn, const struct mrc_send_wr *wr, int n)
+{
+    struct mrc_qp *q = mrc_engine_qp(e, qpn);
+    if (q == NULL)
+        return MRC_ERR_NOENT;
+    const int done = mrc_qp_send(q, wr, n);
+    if (done > 0)
+        mrc_list_push(&e->data, &q->data);
+    return done;
+}
+
+int mrc_qp_post_recv(struct mrc_engine *e, uint32_t qpn, const uint64_t *wr_id, int n)
+{
+    struct mrc_qp *q = mrc_engine_qp(e, qpn);
+    return q == NULL ? MRC_ERR_NOENT : mrc_qp_recv(q, wr_id, n);
+}
+
+int mrc_qp_stats(const struct mrc_engine *e, uint32_t qpn, struct mrc_qp_stats *out)
+{
+    const struct mrc_qp *q = mrc_engine_qp(e, qpn);
+    if (q == NULL)
+        return MRC_ERR_NOENT;
+    mrc_qp_read_stats(q, out);
+    return MRC_OK;
+}
+
+uint64_t mrc_engine_drops(const struct mrc_engine *e, enum mrc_drop d)
+{
+    return (uint32_t)d < MRC_DROP_COUNT ? e->env.drops[d] : 0;
+}

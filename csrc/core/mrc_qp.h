@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The queue pair: states and attributes (MRC C.3), one requester, one responder. Dispatches packets
+ * and time to the two roles and turns a fatal verdict of either into state ERR with all work flushed.
+ * Knows nothing of other QPs. */
+#ifndef MRC_QP_H
+#define MRC_QP_H
+
+#include "mrc_heap.h"
+#include "mrc_list.h"
+#include "mrc_req.h"
+#include "mrc_resp.h"
+
+struct mrc_qp {
+    struct mrc_env *env;
+    struct mrc_path_table *path; /* set with MRC_QP_PATH */
+    struct mrc_cc *cc;           /* set with MRC_QP_CC */
+    struct mrc_peer peer;
+    struct mrc_qp_init init;
+    struct mrc_qp_attr attr;
+    struct mrc_qp_stats stats;
+    struct mrc_req req;
+    struct mrc_resp resp;
+    /* The engine's threads through its QPs. */
+    struct mrc_heap_node timer;
+    struct mrc_link control;   /* has control packets due */
+    struct mrc_link data;      /* may have data to send */
+    struct mrc_link path_link; /* users of the path table */
+    struct mrc_link cc_link;   /* waits for credit of its controller */
+    mrc_ns retry_path_at;      /* no usable EV: look again then; MRC_NEVER */
+};
+
+size_t mrc_qp_bytes(const struct mrc_qp_init *init); /* 0: out of range */
+struct mrc_qp *mrc_qp_init_at(void *mem, struct mrc_env *env, const struct mrc_qp_init *init,
+                              uint32_t qpn, uint64_t seed);
+
+/* Check and apply attributes; path and cc are resolved by the engine (NULL: not in mask). */
+int mrc_qp_apply(struct mrc_qp *q, const struct mrc_qp_attr *a, uint32_t mask,
+                 struct mrc_path_table *path, struct mrc_cc *cc, mrc_ns now);
+/* Enter ERR: everything posted completes, the oldest send with `cause`. */
+void mrc_qp_fail(struct mrc_qp *q, enum mrc_wc_status cause, mrc_ns now);
+
+/* A packet for this QP whose iCRC is right. trimmed: class TRIMMED or TRIMMED_LASTHOP. */
+void mrc_qp_rx(struct mrc_qp *q, const struct mrc_pkt *p, uint32_t ev, bool ce, mrc_ns now);
+void mrc_qp_rx_trimmed(struct mrc_qp *q, const struct mrc_pkt *p, uint32_t ev, bool lasthop,
+                       mrc_ns now);
+void mrc_qp_tick(struct mrc_qp *q, mrc_ns now);
+mrc_ns mrc_qp_deadline(const struct mrc_qp *q);
+
+bool mrc_qp_control_due(const struct mrc_qp *q);
+bool mrc_qp_tx_control(struct mrc_qp *q, struct mrc_tx_pkt *out, mrc_ns now);
+enum mrc_req_block mrc_qp_tx_data(struct mrc_qp *q, struct mrc_tx_pkt *out, mrc_ns now);
+void mrc_qp_tx_probe(struct mrc_qp *q, uint16_t entry, uint16_t id, struct mrc_tx_pkt *out,
+                     mrc_ns now);
+void mrc_qp_lane_failed(struct mrc_qp *q, uint16_t entry, mrc_ns now);
+
+int mrc_qp_send(struct mrc_qp *q, const struct mrc_send_wr *wr, int n);
+int mrc_qp_recv(struct mrc_qp *q, const uint64_t *wr_id, int n);
+void mrc_qp_read_stats(const struct mrc_qp *q, struct mrc_qp_stats *out);
+
+#endif
