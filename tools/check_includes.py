@@ -14,7 +14,7 @@ from pathlib import Path
 
 LAYERS: list[set[str]] = [
     {"base"},
-    {"psn", "bits", "ring", "heap", "rand", "trace", "icrc"},
+    {"psn", "bits", "list", "heap", "rand", "trace", "icrc"},
     {"wire"},
     {"types"},
     {"txtrack", "rxtrack", "path", "cc", "mr", "cq", "tmpl"},
