@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""From a FabricSpec to the commands that build it: namespaces, links, iproute2 lines. Pure.
+
+``namespace_lines`` may be run again without harm (``replace``): an interface that was taken down loses
+its routes, and gets them back that way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .plan import (
+    FabricSpec,
+    Path,
+    Role,
+    carrier,
+    host_address,
+    paths_between,
+    usid,
+)
+
+OOB = "oob"
+"""The namespace of the management network: it carries the TCP connection between the programs."""
+
+TABLE_BASE = 1000
+"""Path i has routing table TABLE_BASE + i, and a rule with that preference."""
+
+UN = "encap seg6local action End flavors next-csid lblen 32 nflen 16"
+"""The kernel's uN: match block and own uSID, shift the rest up, look the new address up."""
+
+
+def host_ns(host: int) -> str:
+    """The namespace of host ``host`` (0-based)."""
+    return f"h{host + 1}"
+
+
+def t0_ns(plane: int, host: int) -> str:
+    """The T0 switch of host ``host`` (0-based) in a plane (1-based)."""
+    return f"p{plane}t0-{host + 1}"
+
+
+def t1_ns(plane: int, spine: int) -> str:
+    """Spine ``spine`` of a plane, both 1-based."""
+    return f"p{plane}t1-{spine}"
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of a veth pair."""
+
+    ns: str
+    dev: str
+    mac: str
+    address: str
+    """Link-local; the next hop of whatever the other side routes this way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A veth pair. ``fabric`` is False for the management network, which no fault touches."""
+
+    a: End
+    b: End
+    fabric: bool = True
+
+
+def links(spec: FabricSpec) -> tuple[Link, ...]:
+    """All cables, in a fixed order; hosts first."""
+    made: list[Link] = []
+
+    def connect(a_ns: str, a_dev: str, b_ns: str, b_dev: str, *, fabric: bool = True) -> None:
+        n = len(made)
+        mac = f"02:4d:52:{n >> 8:02x}:{n & 255:02x}:"
+        a = End(a_ns, a_dev, mac + "01", "fe80::1")
+        made.append(Link(a, End(b_ns, b_dev, mac + "02", "fe80::2"), fabric))
+
+    for host in range(spec.hosts):
+        connect(host_ns(host), "oob", OOB, f"host{host + 1}", fabric=False)
+        for plane in range(1, spec.planes + 1):
+            t0 = t0_ns(plane, host)
+            connect(host_ns(host), f"plane{plane}", t0, "host")
+            for spine in range(1, spec.spines + 1):
+                connect(t0, f"spine{spine}", t1_ns(plane, spine), f"t0-{host + 1}")
+    return tuple(made)
+
+
+def namespaces(spec: FabricSpec) -> tuple[str, ...]:
+    """All namespaces, hosts first."""
+    found: dict[str, None] = {host_ns(h): None for h in range(spec.hosts)}
+    for link in links(spec):
+        found[link.a.ns] = found[link.b.ns] = None
+    return tuple(found)
+
+
+def sysctls(ns: str) -> dict[str, str]:
+    """What is set in a namespace before its interfaces exist, so that they inherit it.
+
+    No DAD, no router advertisements, no addresses but ours: nothing has to be waited for. Multicast
+    group reports are sent at once, so that later the counters count our packets only.
+    """
+    conf = "net/ipv6/conf"
+    values = {
+        f"{conf}/default/accept_dad": "0",
+        f"{conf}/default/accept_ra": "0",
+        f"{conf}/default/addr_gen_mode": "1",
+        f"{conf}/default/keep_addr_on_down": "1",
+        f"{conf}/default/mldv2_unsolicited_report_interval": "1",
+    }
+    # A host with seg6_enabled would itself unpack a packet whose SRH is used up, and deliver the inside
+    # a second time to UDP sockets; the raw backend wants it as it came.
+    if not ns.startswith("h"):
+        for name in ("forwarding", "seg6_enabled"):
+            values[f"{conf}/all/{name}"] = values[f"{conf}/default/{name}"] = "1"
+    return values
+
+
+def link_lines(spec: FabricSpec, netns_path: dict[str, str]) -> list[str]:
+    """``ip -batch`` lines that create all veth pairs straight in their namespaces."""
+    return [
+        f"link add name {e.dev} address {e.mac} mtu {spec.mtu} netns {netns_path[e.ns]} type veth"
+        f" peer name {o.dev} address {o.mac} mtu {spec.mtu} netns {netns_path[o.ns]}"
+        for e, o in ((link.a, link.b) for link in links(spec))
+    ]
+
+
+def namespace_lines(spec: FabricSpec) -> dict[str, list[str]]:
+    """``ip -6 -batch`` lines per namespace: addresses, neighbours, routes, rules."""
+    lines: dict[str, list[str]] = {ns: ["link set lo up"] for ns in namespaces(spec)}
+    for link in links(spec):
+        for end, other in ((link.a, link.b), (link.b, link.a)):
+            # Neighbours never expire: a silent cut must not become an unreachable neighbour, which
+            # the switches would report, and which would still be there after the heal.
+            lines[end.ns] += [
+                f"link set {end.dev} up",
+                f"addr replace {end.address}/64 dev {end.dev} nodad",
+                f"neigh replace {other.address} lladdr {other.mac} dev {end.dev} nud permanent",
+            ]
+    for plane in range(1, spec.planes + 1):
+        for host in range(spec.hosts):
+            lines[t0_ns(plane, host)] += _t0_routes(spec, plane, host)
+        for spine in range(1, spec.spines + 1):
+            lines[t1_ns(plane, spine)] += _t1_routes(spec, plane, spine)
+    for host in range(spec.hosts):
+        lines[host_ns(host)] += _host_lines(spec, host)
+        lines[OOB].append(
+            f"route replace {host_address(host)}/128 via fe80::1 dev host{host + 1}"
+        )
+    return lines
+
+
+def rule_lines(spec: FabricSpec, host: int) -> list[str]:
+    """``ip -6 -batch`` lines of a host, to be run once: a rule has no ``replace``.
+
+    UDP from any other source port goes the way of path 0: no datagram between two hosts ever takes
+    the management network, so what the spines count is all there is.
+    """
+    ports = [p.sport for p in paths_between(spec, host, (host + 1) % spec.hosts)]
+    lines = [
+        f"rule add pref {TABLE_BASE + i} ipproto udp sport {port} lookup {TABLE_BASE + i}"
+        for i, port in enumerate(ports)
+    ]
+    return [*lines, f"rule add pref {TABLE_BASE + spec.paths} ipproto udp lookup {TABLE_BASE}"]
+
+
+def tbf_lines(spec: FabricSpec, rate_mbit: int) -> dict[str, list[str]]:
+    """``tc -batch`` lines per namespace that give every fabric link a rate and a real queue.
+
+    The bucket holds 2 ms at full rate, at least a full GSO train; the queue holds 10 ms.
+    """
+    burst = max(rate_mbit * 250, 131072)
+    lines: dict[str, list[str]] = {}
+    for link in links(spec):
+        for end in (link.a, link.b):
+            if link.fabric:
+                lines.setdefault(end.ns, []).append(
+                    f"qdisc replace dev {end.dev} root tbf rate {rate_mbit}mbit"
+                    f" burst {burst} latency 10ms"
+                )
+    return lines
+
+
+def _prefix(role: Role, plane: int, number: int) -> str:
+    return f"{carrier(usid(role, plane, number))}/48"
+
+
+def _t0_routes(spec: FabricSpec, plane: int, host: int) -> list[str]:
+    number = host + 1
+    own = f"route replace {_prefix(Role.T0, plane, number)} {UN} dev host"
+    down = [
+        f"route replace {_prefix(role, plane, number)} via fe80::1 dev host"
+        for role in (Role.HOST_KERNEL, Role.HOST_RAW)
+    ]
+    up = [
+        f"route replace {_prefix(Role.T1, plane, s)} via fe80::2 dev spine{s}"
+        for s in range(1, spec.spines + 1)
+    ]
+    return [own, *down, *up]
+
+
+def _t1_routes(spec: FabricSpec, plane: int, spine: int) -> list[str]:
+    # `dev` of a seg6local route must be a real interface; packets vanish with lo.
+    own = f"route replace {_prefix(Role.T1, plane, spine)} {UN} dev t0-1"
+    down = [
+        f"route replace {_prefix(Role.T0, plane, n)} via fe80::1 dev t0-{n}"
+        for n in range(1, spec.hosts + 1)
+    ]
+    return [own, *down]
+
+
+def _host_lines(spec: FabricSpec, host: int) -> list[str]:
+    number, me = host + 1, host_address(host)
+    lines = [
+        f"addr replace {me}/128 dev lo nodad",
+        f"route replace {host_address(0)}/64 via fe80::2 dev oob src {me}",
+    ]
+    for plane in range(1, spec.planes + 1):
+        dev = f"plane{plane}"
+        raw = carrier(usid(Role.HOST_RAW, plane, number))
+        lines += [
+            f"addr replace {raw}/128 dev {dev} nodad",
+            f"route replace {_prefix(Role.T0, plane, number)} via fe80::2 dev {dev}",
+            # 255 is the local table: only that one delivers to the host's own addresses.
+            f"route replace {_prefix(Role.HOST_KERNEL, plane, number)}"
+            f" encap seg6local action End.DT6 table 255 dev {dev}",
+        ]
+    for peer in range(spec.hosts):
+        if peer != host:
+            for path in paths_between(spec, host, peer):
+                lines.append(f"route replace {_encap(path)} table {TABLE_BASE + path.index}")
+    return lines
+
+
+def _encap(path: Path) -> str:
+    # One segment and encap.red: plain IPv6 in IPv6, the carrier as outer destination, no SRH.
+    return (
+        f"{host_address(path.dst)}/128 encap seg6 mode encap.red segs {path.kernel_carrier}"
+        f" dev plane{path.plane} src {host_address(path.src)}"
+    )

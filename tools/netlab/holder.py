@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The process that owns a fabric: it makes the namespaces, holds them by open descriptors, works in them.
+
+Namespaces without a name live exactly as long as somebody holds them. This process is that somebody:
+when it ends, however it ends, the kernel removes every namespace, interface and route. It ends when its
+control socket closes, hence when the program that started it exits, crashes or is killed.
+
+Standard library only, run as a script (``python -I holder.py FD``). One request is one datagram of JSON
+on a SOCK_SEQPACKET socket, answered by one datagram; an opened socket travels with the answer.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import Any, NoReturn
+
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWNET = 0x40000000
+PR_SET_NAME = 15
+MESSAGE_MAX = 1 << 20
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Refused(Exception):
+    """The system does not let us; becomes FabricUnavailableError on the other side."""
+
+    def __init__(self, missing: str, hint: str = "") -> None:
+        super().__init__(missing)
+        self.answer = {"missing": missing, "hint": hint}
+
+
+def call(result: int) -> None:
+    """Turn the -1 of a libc call into OSError."""
+    if result < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+
+
+def read(path: str) -> str:
+    """The stripped contents of a small file; empty when it is not there."""
+    try:
+        with open(path) as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def why_no_userns(error: OSError) -> Refused:
+    """Name the setting that forbids user namespaces, as far as it can be told."""
+    if read("/proc/sys/kernel/unprivileged_userns_clone") == "0":
+        return Refused("user namespaces are off", "sysctl kernel.unprivileged_userns_clone=1")
+    if read("/proc/sys/user/max_user_namespaces") == "0":
+        return Refused("user namespaces are off", "sysctl user.max_user_namespaces=10000")
+    if read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
+        return Refused(
+            "AppArmor forbids user namespaces to ordinary users",
+            "sysctl kernel.apparmor_restrict_unprivileged_userns=0, or run as root",
+        )
+    return Refused(
+        f"user namespaces are refused ({error.strerror})",
+        "a container's seccomp policy is the usual reason; run as root with CAP_SYS_ADMIN",
+    )
+
+
+def enter_userns() -> None:
+    """Become root of a new user namespace that maps only our own user."""
+    uid, gid = os.getuid(), os.getgid()
+    try:
+        call(_libc.unshare(CLONE_NEWUSER))
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"0 {uid} 1"),
+            ("gid_map", f"0 {gid} 1"),
+        ):
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(text)
+    except OSError as error:
+        raise why_no_userns(error) from error
+
+
+class Holder:
+    """The namespaces, and what can be done in them."""
+
+    def __init__(self) -> None:
+        self.fds: dict[str, int] = {}
+
+    def op_enter(self, userns: bool | None) -> dict[str, Any]:
+        """Get the right to make namespaces. None: directly if allowed, else by a user namespace."""
+        if not os.path.isdir("/proc/sys/net/ipv6"):
+            raise Refused("IPv6 is disabled in this kernel", "boot without ipv6.disable=1")
+        if userns is not True:
+            try:
+                call(_libc.unshare(CLONE_NEWNET))
+            except OSError as error:
+                if userns is False:
+                    raise Refused(
+                        f"network namespaces are refused ({error.strerror})",
+                        "needs CAP_SYS_ADMIN",
+                    ) from error
+            else:
+                return {"pid": os.getpid(), "userns": False}
+        enter_userns()
+        try:
+            call(_libc.unshare(CLONE_NEWNET))
+        except OSError as error:
+            raise why_no_userns(error) from error
+        return {"pid": os.getpid(), "userns": True}
+
+    def op_create(self, names: list[str]) -> dict[str, Any]:
+        """Make one network namespace per name."""
+        for name in names:
+            call(_libc.unshare(CLONE_NEWNET))
+            self.fds[name] = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        return {"fds": self.fds}
+
+    def op_sysctl(self, ns: str, values: dict[str, str]) -> dict[str, Any]:
+        """Write files below /proc/sys as seen from a namespace."""
+        self.go(ns)
+        for path, value in values.items():
+            try:
+                with open(f"/proc/sys/{path}", "w") as file:
+                    file.write(value)
+            except OSError as error:
+                raise Refused(f"sysctl {path} cannot be set ({error.strerror})") from error
+        return {}
+
+    def op_run(self, ns: str, argv: list[str], text: str) -> dict[str, Any]:
+        """Run a tool in a namespace with ``text`` on its standard input."""
+        self.go(ns)
+        try:
+            done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
+        except FileNotFoundError as error:
+            raise Refused(f"{argv[0]} is not installed", "it is part of iproute2") from error
+        return {"code": done.returncode, "out": done.stdout, "err": done.stderr}
+
+    def op_counters(self, names: list[str]) -> dict[str, Any]:
+        """Interface counters per namespace and device: rx bytes, packets, then tx bytes, packets."""
+        found: dict[str, dict[str, list[int]]] = {}
+        for name in names:
+            self.go(name)
+            found[name] = {}
+            for line in read("/proc/self/net/dev").splitlines()[2:]:
+                dev, _, rest = line.partition(":")
+                number = rest.split()
+                found[name][dev.strip()] = [int(number[i]) for i in (0, 1, 8, 9)]
+        return {"counters": found}
+
+    def op_socket(self, ns: str, family: int, kind: int, proto: int) -> dict[str, Any]:
+        """Open a socket that lives in a namespace; the caller receives its descriptor."""
+        self.go(ns)
+        return {"fd": socket.socket(family, kind, proto).detach()}
+
+    def go(self, ns: str) -> None:
+        """Move this process into a namespace; what it opens or starts next belongs there."""
+        call(_libc.setns(self.fds[ns], CLONE_NEWNET))
+
+    def end(self) -> NoReturn:
+        """Stop whatever still runs in our namespaces, then let the kernel take them away."""
+        mine = {os.readlink(f"/proc/self/fd/{fd}") for fd in self.fds.values()}
+        deadline = time.monotonic() + 1.0
+        while pids := self.inhabitants(mine):
+            late = time.monotonic() > deadline
+            for pid in pids:
+                try:
+                    os.kill(pid, signal.SIGKILL if late else signal.SIGTERM)
+                except OSError:
+                    pass
+            if late:
+                break
+            time.sleep(0.02)
+        os._exit(0)
+
+    @staticmethod
+    def inhabitants(nets: set[str]) -> list[int]:
+        """The processes, other than this one, in any of these network namespaces."""
+        found = []
+        for entry in os.listdir("/proc"):
+            if entry.isdigit() and int(entry) != os.getpid():
+                try:
+                    if os.readlink(f"/proc/{entry}/ns/net") in nets:
+                        found.append(int(entry))
+                except OSError:
+                    pass
+        return found
+
+
+def serve(control: socket.socket, holder: Holder) -> None:
+    """Answer requests until the other side is gone."""
+    while request := control.recv(MESSAGE_MAX):
+        fds: list[int] = []
+        try:
+            arguments = json.loads(request)
+            answer = getattr(holder, "op_" + arguments.pop("op"))(**arguments)
+            if "fd" in answer:
+                fds.append(answer["fd"])
+        except Refused as refused:
+            answer = refused.answer
+        except (OSError, KeyError, ValueError) as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        socket.send_fds(control, [json.dumps(answer).encode()], fds)
+        for fd in fds:
+            os.close(fd)
+
+
+def main() -> None:
+    """Serve the control socket whose descriptor number is the first argument."""
+    _libc.prctl(PR_SET_NAME, b"mrc-netlab", 0, 0, 0)
+    holder = Holder()
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # meant for the program that uses the fabric
+    signal.signal(signal.SIGTERM, lambda _number, _frame: holder.end())
+    try:
+        with socket.socket(fileno=int(sys.argv[1])) as control:
+            control.set_inheritable(False)
+            serve(control, holder)
+    except OSError:
+        pass
+    holder.end()
+
+
+if __name__ == "__main__":
+    main()

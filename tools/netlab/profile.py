@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""EV profiles: the TOML files that tell the programs which EVs exist and how each one travels. Pure."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from .plan import FabricSpec, Path, paths_between
+
+
+class Mode(StrEnum):
+    """How a sender names a path; each mode is one profile file per pair of hosts."""
+
+    UDP = "udp"
+    """By UDP source port; the kernel's routes add the carrier."""
+    SRV6 = "srv6"
+    """Outer header by the sender: a uSID carrier, received raw."""
+    SRV6_SRH = "srv6-srh"
+    """uSID carrier that ends at the spine, SRH entry for the rest (MRC A.13.2, 'extend')."""
+    SRV6_SRH_COPY = "srv6-srh-copy"
+    """Whole carrier in the destination, the same again in the SRH, Segments Left 0 ('debug copy')."""
+
+
+_FORMAT = {
+    Mode.UDP: "udp",
+    Mode.SRV6: "srv6",
+    Mode.SRV6_SRH: "srv6-srh",
+    Mode.SRV6_SRH_COPY: "srv6-srh",
+}
+
+
+def ev_profile(spec: FabricSpec, src: int, dst: int, mode: Mode) -> str:
+    """The profile for host ``src`` (0-based) to reach host ``dst`` over all paths."""
+    parts = [f'format = "{_FORMAT[mode]}"\n']
+    parts += [_entry(path, mode) for path in paths_between(spec, src, dst)]
+    return "\n".join(parts)
+
+
+def _entry(path: Path, mode: Mode) -> str:
+    lines = [
+        f"# path {path.index}: plane {path.plane}, spine {path.spine}",
+        "[[ev]]",
+        f"value = {path.sport if mode is Mode.UDP else f'0x{path.ev:08x}'}",
+        f"port = {path.plane}",
+    ]
+    match mode:
+        case Mode.UDP:
+            pass
+        case Mode.SRV6:
+            lines.append(f'dst = "{path.raw_carrier}"')
+        case Mode.SRV6_SRH:
+            lines += [f'dst = "{path.srh_carrier}"', f'srh = "{path.srh_raw_entry}"']
+        case Mode.SRV6_SRH_COPY:
+            lines += [f'dst = "{path.raw_carrier}"', f'srh = "{path.raw_carrier}"']
+    return "\n".join(lines) + "\n"
