@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Does every path lead where it should? One datagram each, the verdict from the spines' counters."""
+"""Does every path lead where it should? One datagram each; the spines' counters decide."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from .plan import Path
 
 PORT = 4791
-TIMEOUT_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +31,15 @@ class PathCheck:
         return self.arrived and self.spines == (spine_of(self.path),)
 
 
-def check_paths(fabric: Fabric, src: int = 0, dst: int = 1, size: int = 1000) -> list[PathCheck]:
+def check_paths(
+    fabric: Fabric, src: int = 0, dst: int = 1, *, size: int = 1000, timeout_s: float = 2.0
+) -> list[PathCheck]:
     """Send one UDP datagram of ``size`` bytes over each path and watch where it goes."""
     sender, receiver = fabric.hosts[src], fabric.hosts[dst]
     done = []
     with receiver.socket(socket.AF_INET6, socket.SOCK_DGRAM) as inbox:
         inbox.bind((str(receiver.address), PORT))
-        inbox.settimeout(TIMEOUT_S)
+        inbox.settimeout(timeout_s)
         for path in sender.paths(dst):
             before = fabric.spine_counters()
             with sender.socket(socket.AF_INET6, socket.SOCK_DGRAM) as out:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """From a FabricSpec to the commands that build it: namespaces, links, iproute2 lines. Pure.
 
-``namespace_lines`` may be run again without harm (``replace``): an interface that was taken down loses
-its routes, and gets them back that way.
+``namespace_lines`` may be run again without harm (``replace``): an interface that was taken down
+loses its routes, and gets them back that way.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ TABLE_BASE = 1000
 
 UN = "encap seg6local action End flavors next-csid lblen 32 nflen 16"
 """The kernel's uN: match block and own uSID, shift the rest up, look the new address up."""
+
+DECAP = "encap seg6local action End.DT6 table 255"
+"""The end of a path: take the outer header off. Only the local table, 255, delivers to the host."""
 
 
 def host_ns(host: int) -> str:
@@ -106,8 +109,8 @@ def sysctls(ns: str) -> dict[str, str]:
         f"{conf}/default/keep_addr_on_down": "1",
         f"{conf}/default/mldv2_unsolicited_report_interval": "1",
     }
-    # A host with seg6_enabled would itself unpack a packet whose SRH is used up, and deliver the inside
-    # a second time to UDP sockets; the raw backend wants it as it came.
+    # A host with seg6_enabled would itself unpack a packet whose SRH is used up, and deliver the
+    # inside a second time to UDP sockets; the raw backend wants it as it came.
     if not ns.startswith("h"):
         for name in ("forwarding", "seg6_enabled"):
             values[f"{conf}/all/{name}"] = values[f"{conf}/default/{name}"] = "1"
@@ -219,9 +222,7 @@ def _host_lines(spec: FabricSpec, host: int) -> list[str]:
         lines += [
             f"addr replace {raw}/128 dev {dev} nodad",
             f"route replace {_prefix(Role.T0, plane, number)} via fe80::2 dev {dev}",
-            # 255 is the local table: only that one delivers to the host's own addresses.
-            f"route replace {_prefix(Role.HOST_KERNEL, plane, number)}"
-            f" encap seg6local action End.DT6 table 255 dev {dev}",
+            f"route replace {_prefix(Role.HOST_KERNEL, plane, number)} {DECAP} dev {dev}",
         ]
     for peer in range(spec.hosts):
         if peer != host:

@@ -9,7 +9,7 @@ class FabricError(Exception):
 
 
 class FabricUnavailableError(FabricError):
-    """This machine does not let us build a fabric. ``missing`` names the one thing that lacks."""
+    """The machine does not let us build a fabric. ``missing`` names the one thing that lacks."""
 
     def __init__(self, missing: str, hint: str = "") -> None:
         """``missing``: e.g. "user namespaces"; ``hint``: what the administrator can do."""

@@ -6,9 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv6Address
 from pathlib import Path as FilePath
 from types import TracebackType
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from . import config
 from .client import HolderClient
+from .counters import SpineCounters, read_spines, settle
 from .errors import FabricError, FabricUnavailableError
 from .faults import Faults
 from .plan import FabricSpec, Path, host_address, paths_between
@@ -26,33 +25,6 @@ if TYPE_CHECKING:
 
 HOLDER_ENV = "MRC_NETLAB"
 """Set for every process started in a host: the pid of the holder it belongs to."""
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """What an interface counted. A GSO train is one packet here, so bytes are the exact measure."""
-
-    bytes: int = 0
-    packets: int = 0
-
-    def __sub__(self, other: Traffic) -> Traffic:
-        """What was added since ``other``."""
-        return Traffic(self.bytes - other.bytes, self.packets - other.packets)
-
-
-@dataclass(frozen=True, slots=True)
-class SpineCounters:
-    """A spine's counters, by host (0-based): what came from it, what was sent on to it."""
-
-    rx: tuple[Traffic, ...]
-    tx: tuple[Traffic, ...]
-
-    def __sub__(self, other: SpineCounters) -> SpineCounters:
-        """What was added since ``other``."""
-        return SpineCounters(
-            tuple(a - b for a, b in zip(self.rx, other.rx, strict=True)),
-            tuple(a - b for a, b in zip(self.tx, other.tx, strict=True)),
-        )
 
 
 class Host:
@@ -84,7 +56,8 @@ class Host:
 
     def run(self, argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[Any]:
         """Run a process in this host to its end: subprocess.run with its options."""
-        return subprocess.run(self.command(argv), **_with_env(self._fabric, options))  # noqa: PLW1510
+        options.setdefault("check", False)
+        return subprocess.run(self.command(argv), **_with_env(self._fabric, options))
 
     def socket(self, family: int, kind: int, proto: int = 0) -> socket.socket:
         """A socket of the calling process that lives in this host."""
@@ -111,9 +84,7 @@ class Fabric:
     """
 
     def __init__(self, spec: FabricSpec | None = None, *, userns: bool | None = None) -> None:
-        """Nothing is built yet. ``userns``: None uses a user namespace when it must, True always,
-        False never.
-        """
+        """Builds nothing yet. ``userns``: a user namespace always, never, or (None) if needed."""
         self.spec = spec or FabricSpec()
         self._want_userns = userns
         self._client: HolderClient | None = None
@@ -135,7 +106,7 @@ class Fabric:
         self._client = client
         self._faults = Faults(client, self.spec)
         self.hosts = tuple(Host(self, i) for i in range(self.spec.hosts))
-        self._settle()
+        settle(client, self.spec)
         return self
 
     def down(self) -> None:
@@ -185,14 +156,7 @@ class Fabric:
 
     def spine_counters(self) -> dict[tuple[int, int], SpineCounters]:
         """Counters of every spine, by (plane, spine)."""
-        spec = self.spec
-        where = {
-            (plane, spine): config.t1_ns(plane, spine)
-            for plane in range(1, spec.planes + 1)
-            for spine in range(1, spec.spines + 1)
-        }
-        found = self.client.ask("counters", names=list(where.values()))["counters"]
-        return {key: _spine_counters(found[ns], spec.hosts) for key, ns in where.items()}
+        return read_spines(self.client, self.spec)
 
     def _build(self, client: HolderClient) -> None:
         spec = self.spec
@@ -210,20 +174,9 @@ class Fabric:
             for ns, text in config.tbf_lines(spec, spec.rate_mbit).items():
                 client.batch(ns, "tc", text)
 
-    def _settle(self) -> None:
-        """Wait until the interfaces have said what they say when they come up (group reports)."""
-        deadline = time.monotonic() + 1.0
-        last = self.spine_counters()
-        while time.monotonic() < deadline:
-            time.sleep(0.02)
-            now = self.spine_counters()
-            if now == last:
-                return
-            last = now
-
 
 def why_unavailable(*, userns: bool | None = None) -> FabricUnavailableError | None:
-    """Try the smallest fabric. None: it works here; else the reason, to be shown or skipped with."""
+    """Try the smallest fabric. None: it works here; else the reason, to be shown."""
     try:
         with Fabric(FabricSpec(planes=1, spines=1), userns=userns):
             return None
@@ -259,20 +212,13 @@ def cleanup_stale() -> list[int]:
 
 def _is_holder(pid: str) -> bool:
     try:
-        return FilePath(f"/proc/{int(pid)}/comm").read_text().strip() == "mrc-netlab"
+        stat = FilePath(f"/proc/{int(pid)}/stat").read_text()
     except (OSError, ValueError):
         return False
+    return "(mrc-netlab)" in stat and stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def _with_env(fabric: Fabric, options: dict[str, Any]) -> dict[str, Any]:
     given: Mapping[str, str] | None = options.get("env")
     env = {**(os.environ if given is None else given), HOLDER_ENV: str(fabric.client.pid)}
     return {**options, "env": env}
-
-
-def _spine_counters(devices: Mapping[str, Sequence[int]], hosts: int) -> SpineCounters:
-    per_host = [devices[f"t0-{h + 1}"] for h in range(hosts)]
-    return SpineCounters(
-        tuple(Traffic(c[0], c[1]) for c in per_host),
-        tuple(Traffic(c[2], c[3]) for c in per_host),
-    )

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What can go wrong in a fabric, on request.
 
-Loss is decided at the spine, at the ingress of its interfaces, by a classic BPF program: that kind may
-be loaded in a user namespace, where eBPF may not, and nftables and netem need not exist. Nothing is
-reported to anybody: no ICMP, no carrier change. A path crosses exactly one spine, so loss at the spine is
-the path's loss, in both directions.
+Loss is decided at the spine, at the ingress of its interfaces, by a classic BPF program: that kind
+may be loaded in a user namespace, where eBPF may not, and neither nftables nor netem need exist.
+Nothing is reported to anybody: no ICMP, no carrier change. A path crosses exactly one spine, so
+loss at the spine is the path's loss, in both directions.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from . import config
+from .counters import settle
 from .plan import FabricSpec, Path
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _CLSACT = "clsact"
 
 
 def drop_program(probability: float) -> str:
-    """A classic BPF program for ``tc ... bpf da bytecode`` that drops with this probability (0..1]."""
+    """Classic BPF for ``tc ... bpf da bytecode`` that drops with this probability (0..1]."""
     if not 0.0 < probability <= 1.0:
         raise ValueError(f"probability must be above 0 and at most 1, not {probability}")
     if probability == 1.0:
@@ -56,7 +57,7 @@ class Faults:
             self._cut.add(spine)
 
     def heal(self, *spines: Spine) -> None:
-        """Undo ``cut``; without arguments, every cut. Loss that was set before is in force again."""
+        """Undo ``cut``; without arguments, every cut. Loss set before is in force again."""
         for spine in self._known(spines or tuple(self._cut)):
             self._set_drop(spine, self._loss.get(spine, 0.0))
             self._cut.discard(spine)
@@ -66,8 +67,8 @@ class Faults:
     ) -> None:
         """Random loss per packet on these spines, or on all; 0 ends it.
 
-        A GSO train would cross a spine as one packet and be lost as one. Unless ``trains`` is set, the
-        links into the spine therefore cut trains up first, as a wire would.
+        A GSO train would cross a spine as one packet and be lost as one. Unless ``trains`` is set,
+        the links into the spine therefore cut trains up first, as a wire would.
         """
         chosen = self._known(tuple(spines) if spines is not None else self._all())
         self._set_trains(chosen, whole=trains or probability == 0.0)
@@ -75,6 +76,15 @@ class Faults:
             if spine not in self._cut:
                 self._set_drop(spine, probability)
             self._loss[spine] = probability
+
+    def clear(self) -> None:
+        """End all cuts and losses. Links that are down stay down, rates stay."""
+        self._cut.clear()
+        if lossy := [spine for spine, probability in self._loss.items() if probability]:
+            self._set_trains(lossy, whole=True)
+        self._loss.clear()
+        for spine in self._all():
+            self._set_drop(spine, 0.0)
 
     def rate(self, rate_mbit: int) -> None:
         """Change the rate of every fabric link."""
@@ -92,6 +102,7 @@ class Faults:
         self._client.batch(ns, "ip", [f"link set {dev} up"])
         # The switch forgot the interface's routes and neighbours when it went down.
         self._client.batch(ns, "ip", config.namespace_lines(self._spec)[ns])
+        settle(self._client, self._spec)
 
     def _all(self) -> tuple[Spine, ...]:
         spec = self._spec

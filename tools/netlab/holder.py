@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The process that owns a fabric: it makes the namespaces, holds them by open descriptors, works in them.
+"""The process that owns a fabric: makes its namespaces, holds them open, works in them.
 
-Namespaces without a name live exactly as long as somebody holds them. This process is that somebody:
-when it ends, however it ends, the kernel removes every namespace, interface and route. It ends when its
-control socket closes, hence when the program that started it exits, crashes or is killed.
+Namespaces without a name live exactly as long as somebody holds them. This process is that
+somebody: when it ends, however it ends, the kernel removes every namespace, interface and route. It
+ends when its control socket closes, hence when the program that started it exits, crashes or is
+killed.
 
-Standard library only, run as a script (``python -I holder.py FD``). One request is one datagram of JSON
-on a SOCK_SEQPACKET socket, answered by one datagram; an opened socket travels with the answer.
+Standard library only, run as a script (``python -I holder.py FD``). One request is one datagram of
+JSON on a SOCK_SEQPACKET socket, answered by one datagram; an opened socket travels with the answer.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import errno
 import json
 import os
 import signal
@@ -19,6 +22,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any, NoReturn
 
 CLONE_NEWUSER = 0x10000000
@@ -29,7 +33,7 @@ MESSAGE_MAX = 1 << 20
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The system does not let us; becomes FabricUnavailableError on the other side."""
 
     def __init__(self, missing: str, hint: str = "") -> None:
@@ -40,33 +44,41 @@ class Refused(Exception):
 def call(result: int) -> None:
     """Turn the -1 of a libc call into OSError."""
     if result < 0:
-        error = ctypes.get_errno()
-        raise OSError(error, os.strerror(error))
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
 
 
 def read(path: str) -> str:
     """The stripped contents of a small file; empty when it is not there."""
     try:
-        with open(path) as file:
-            return file.read().strip()
+        return Path(path).read_text().strip()
     except OSError:
         return ""
 
 
-def why_no_userns(error: OSError) -> Refused:
+def why_no_userns(error: OSError) -> RefusedError:
     """Name the setting that forbids user namespaces, as far as it can be told."""
     if read("/proc/sys/kernel/unprivileged_userns_clone") == "0":
-        return Refused("user namespaces are off", "sysctl kernel.unprivileged_userns_clone=1")
-    if read("/proc/sys/user/max_user_namespaces") == "0":
-        return Refused("user namespaces are off", "sysctl user.max_user_namespaces=10000")
+        return RefusedError("user namespaces are off", "sysctl kernel.unprivileged_userns_clone=1")
+    if error.errno == errno.ENOSPC:  # this is how the kernel words it
+        return RefusedError("no more user namespaces", "sysctl user.max_user_namespaces=10000")
     if read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
-        return Refused(
+        return RefusedError(
             "AppArmor forbids user namespaces to ordinary users",
             "sysctl kernel.apparmor_restrict_unprivileged_userns=0, or run as root",
         )
-    return Refused(
+    return RefusedError(
         f"user namespaces are refused ({error.strerror})",
         "a container's seccomp policy is the usual reason; run as root with CAP_SYS_ADMIN",
+    )
+
+
+def why_no_netns(error: OSError) -> RefusedError:
+    """The same for network namespaces."""
+    if error.errno == errno.ENOSPC:
+        return RefusedError("no more network namespaces", "sysctl user.max_net_namespaces=10000")
+    return RefusedError(
+        f"network namespaces are refused ({error.strerror})", "needs CAP_SYS_ADMIN"
     )
 
 
@@ -80,8 +92,7 @@ def enter_userns() -> None:
             ("uid_map", f"0 {uid} 1"),
             ("gid_map", f"0 {gid} 1"),
         ):
-            with open(f"/proc/self/{name}", "w") as file:
-                file.write(text)
+            Path(f"/proc/self/{name}").write_text(text)
     except OSError as error:
         raise why_no_userns(error) from error
 
@@ -94,30 +105,30 @@ class Holder:
 
     def op_enter(self, userns: bool | None) -> dict[str, Any]:
         """Get the right to make namespaces. None: directly if allowed, else by a user namespace."""
-        if not os.path.isdir("/proc/sys/net/ipv6"):
-            raise Refused("IPv6 is disabled in this kernel", "boot without ipv6.disable=1")
+        if not Path("/proc/sys/net/ipv6").is_dir():
+            raise RefusedError("IPv6 is disabled in this kernel", "boot without ipv6.disable=1")
         if userns is not True:
             try:
                 call(_libc.unshare(CLONE_NEWNET))
             except OSError as error:
                 if userns is False:
-                    raise Refused(
-                        f"network namespaces are refused ({error.strerror})",
-                        "needs CAP_SYS_ADMIN",
-                    ) from error
+                    raise why_no_netns(error) from error
             else:
                 return {"pid": os.getpid(), "userns": False}
         enter_userns()
         try:
             call(_libc.unshare(CLONE_NEWNET))
         except OSError as error:
-            raise why_no_userns(error) from error
+            raise why_no_netns(error) from error
         return {"pid": os.getpid(), "userns": True}
 
     def op_create(self, names: list[str]) -> dict[str, Any]:
         """Make one network namespace per name."""
         for name in names:
-            call(_libc.unshare(CLONE_NEWNET))
+            try:
+                call(_libc.unshare(CLONE_NEWNET))
+            except OSError as error:
+                raise why_no_netns(error) from error
             self.fds[name] = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         return {"fds": self.fds}
 
@@ -126,10 +137,9 @@ class Holder:
         self.go(ns)
         for path, value in values.items():
             try:
-                with open(f"/proc/sys/{path}", "w") as file:
-                    file.write(value)
+                Path(f"/proc/sys/{path}").write_text(value)
             except OSError as error:
-                raise Refused(f"sysctl {path} cannot be set ({error.strerror})") from error
+                raise RefusedError(f"sysctl {path} cannot be set ({error.strerror})") from error
         return {}
 
     def op_run(self, ns: str, argv: list[str], text: str) -> dict[str, Any]:
@@ -138,11 +148,11 @@ class Holder:
         try:
             done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
         except FileNotFoundError as error:
-            raise Refused(f"{argv[0]} is not installed", "it is part of iproute2") from error
+            raise RefusedError(f"{argv[0]} is not installed", "it is part of iproute2") from error
         return {"code": done.returncode, "out": done.stdout, "err": done.stderr}
 
     def op_counters(self, names: list[str]) -> dict[str, Any]:
-        """Interface counters per namespace and device: rx bytes, packets, then tx bytes, packets."""
+        """Counters per namespace and device: rx bytes, rx packets, tx bytes, tx packets."""
         found: dict[str, dict[str, list[int]]] = {}
         for name in names:
             self.go(name)
@@ -164,15 +174,13 @@ class Holder:
 
     def end(self) -> NoReturn:
         """Stop whatever still runs in our namespaces, then let the kernel take them away."""
-        mine = {os.readlink(f"/proc/self/fd/{fd}") for fd in self.fds.values()}
+        mine = {str(Path(f"/proc/self/fd/{fd}").readlink()) for fd in self.fds.values()}
         deadline = time.monotonic() + 1.0
         while pids := self.inhabitants(mine):
             late = time.monotonic() > deadline
             for pid in pids:
-                try:
+                with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL if late else signal.SIGTERM)
-                except OSError:
-                    pass
             if late:
                 break
             time.sleep(0.02)
@@ -182,13 +190,11 @@ class Holder:
     def inhabitants(nets: set[str]) -> list[int]:
         """The processes, other than this one, in any of these network namespaces."""
         found = []
-        for entry in os.listdir("/proc"):
-            if entry.isdigit() and int(entry) != os.getpid():
-                try:
-                    if os.readlink(f"/proc/{entry}/ns/net") in nets:
-                        found.append(int(entry))
-                except OSError:
-                    pass
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and int(entry.name) != os.getpid():
+                with contextlib.suppress(OSError):  # ended meanwhile, or not ours to look at
+                    if str((entry / "ns/net").readlink()) in nets:
+                        found.append(int(entry.name))
         return found
 
 
@@ -201,7 +207,7 @@ def serve(control: socket.socket, holder: Holder) -> None:
             answer = getattr(holder, "op_" + arguments.pop("op"))(**arguments)
             if "fd" in answer:
                 fds.append(answer["fd"])
-        except Refused as refused:
+        except RefusedError as refused:
             answer = refused.answer
         except (OSError, KeyError, ValueError) as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
@@ -217,12 +223,9 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # meant for the program that uses the fabric
     signal.signal(signal.SIGTERM, lambda _number, _frame: holder.end())
-    try:
-        with socket.socket(fileno=int(sys.argv[1])) as control:
-            control.set_inheritable(False)
-            serve(control, holder)
-    except OSError:
-        pass
+    with contextlib.suppress(OSError), socket.socket(fileno=int(sys.argv[1])) as control:
+        control.set_inheritable(False)
+        serve(control, holder)
     holder.end()
 
 

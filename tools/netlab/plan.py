@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a fabric looks like on paper: switches, paths, addresses. Pure; nothing here touches a system.
+"""What a fabric looks like on paper: switches, paths, addresses. Pure.
 
-The shape is MRC's multi-plane leaf-spine (MRC 0.2, A.13.1): every host has one port per plane; in each
-plane the port is wired to a T0 switch of its own, every T0 to all T1 switches (spines) of the plane.
-A path from one host to another is therefore (plane, spine), and crosses T0, T1, T0.
+The shape is MRC's multi-plane leaf-spine (MRC 0.2, A.13.1): every host has one port per plane; in
+each plane the port is wired to a T0 switch of its own, every T0 to all T1 switches (spines) of the
+plane. A path from one host to another is therefore (plane, spine), and crosses T0, T1, T0.
 
-uSIDs follow the number scheme of MRC D.9: 16 bits = role(4) plane(4) number(8) behind the 32-bit block.
+uSIDs follow the number scheme of MRC D.9: role(4) plane(4) number(8), behind the 32-bit block.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ipaddress import IPv6Address
 BLOCK = 0xFCBBBBBB
 """The SRv6 locator block, the upper 32 bits of every carrier."""
 
-PLANES_MAX = 14  # four bits of the uSID; the number spaces of the hosts must not reach 0xE000 either
+PLANES_MAX = 14
 SPINES_MAX = 200
 HOSTS_MAX = 200
 
@@ -50,7 +50,7 @@ def carrier(*usids: int) -> IPv6Address:
 
 @dataclass(frozen=True, slots=True)
 class FabricSpec:
-    """The size and kind of a fabric. The default is two hosts over 4 planes x 4 spines: 16 paths."""
+    """The size and kind of a fabric. The default: two hosts, 4 planes x 4 spines, 16 paths."""
 
     planes: int = 4
     spines: int = 4
@@ -85,7 +85,7 @@ class FabricSpec:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """One way from host ``src`` to host ``dst`` (0-based), in every form a sender can ask for it."""
+    """One way from host ``src`` to host ``dst`` (0-based), in every form a sender can ask for."""
 
     index: int
     plane: int

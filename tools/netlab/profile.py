@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""EV profiles: the TOML files that tell the programs which EVs exist and how each one travels. Pure."""
+"""EV profiles: the TOML files that tell the programs which EVs exist, how each travels. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Mode(StrEnum):
     SRV6_SRH = "srv6-srh"
     """uSID carrier that ends at the spine, SRH entry for the rest (MRC A.13.2, 'extend')."""
     SRV6_SRH_COPY = "srv6-srh-copy"
-    """Whole carrier in the destination, the same again in the SRH, Segments Left 0 ('debug copy')."""
+    """Whole carrier in the destination and again in the SRH, Segments Left 0 ('debug copy')."""
 
 
 _FORMAT = {

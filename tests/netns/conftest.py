@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Fabrics for the tests in this folder; where none can be built, a skip names what is missing."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tools.netlab import Fabric, FabricSpec, why_unavailable
+
+REQUIRE = "MRC_REQUIRE_NETNS"
+
+
+def skip_or_fail(reason: str) -> None:
+    """A missing privilege or kernel feature: skip, unless this run must not skip."""
+    if os.environ.get(REQUIRE) == "1":
+        pytest.fail(f"{REQUIRE}=1, but: {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def netns() -> None:
+    """This machine can build fabrics."""
+    if error := why_unavailable():
+        skip_or_fail(f"no fabric here: {error}")
+
+
+@pytest.fixture(scope="module")
+def shared_fabric(netns) -> Iterator[Fabric]:
+    with Fabric(FabricSpec()) as built:
+        yield built
+
+
+@pytest.fixture
+def fabric(shared_fabric: Fabric) -> Iterator[Fabric]:
+    """Two hosts, 4 planes x 4 spines; without faults before and after the test."""
+    yield shared_fabric
+    shared_fabric.faults.clear()
