@@ -15,10 +15,10 @@ struct mrc_env {
     struct mrc_mr_table mrs;
     struct mrc_cq_table cqs;
     mrc_crc32_fn crc;
-    uint8_t tclass_data;    /* DSCP and ECN as they go on the wire (A.13.5) */
+    uint8_t tclass_data; /* DSCP and ECN as they go on the wire (A.13.5) */
     uint8_t tclass_retx;
     uint8_t tclass_control;
-    uint8_t dscp_trimmed;   /* 0: off */
+    uint8_t dscp_trimmed; /* 0: off */
     uint8_t dscp_trimmed_lasthop;
     bool se_bit7;
     uint64_t drops[MRC_DROP_COUNT];

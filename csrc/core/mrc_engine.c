@@ -35,14 +35,10 @@ static enum mrc_drop engine_wire_drop(enum mrc_wire_err err)
 {
     switch (err) {
     case MRC_WIRE_OK:
-    case MRC_WIRE_SHORT:
-        return MRC_DROP_SHORT;
-    case MRC_WIRE_TVER:
-        return MRC_DROP_TVER;
-    case MRC_WIRE_OPCODE:
-        return MRC_DROP_OPCODE;
-    case MRC_WIRE_LENGTH:
-        return MRC_DROP_LENGTH;
+    case MRC_WIRE_SHORT: return MRC_DROP_SHORT;
+    case MRC_WIRE_TVER: return MRC_DROP_TVER;
+    case MRC_WIRE_OPCODE: return MRC_DROP_OPCODE;
+    case MRC_WIRE_LENGTH: return MRC_DROP_LENGTH;
     }
     return MRC_DROP_SHORT;
 }
@@ -156,7 +152,8 @@ static void engine_tick_path(struct mrc_engine *e, struct mrc_path_slot *p, mrc_
 
 void mrc_engine_tick(struct mrc_engine *e, mrc_ns now)
 {
-    /* Each object is visited at most once: after its visit its deadline lies ahead, or it is out. */
+    /* Each object is visited at most once: after its visit its deadline lies ahead, or it is out.
+     */
     for (uint32_t n = e->timers.count; n > 0 && mrc_heap_key(&e->timers) <= now; n--) {
         struct mrc_heap_node *node = mrc_heap_min(&e->timers);
         if (mrc_engine_is_path_timer(e, node)) {
@@ -187,7 +184,8 @@ static size_t engine_tx_control(struct mrc_engine *e, struct mrc_tx_pkt *out, si
         while (n < max && mrc_qp_tx_control(q, &out[n], now))
             n++;
         if (n < max)
-            mrc_list_remove(&q->control); /* nothing due, or no path: the next packet in tries again */
+            mrc_list_remove(
+                &q->control); /* nothing due, or no path: the next packet in tries again */
     }
     return n;
 }
@@ -256,7 +254,8 @@ size_t mrc_engine_tx(struct mrc_engine *e, struct mrc_tx_pkt *out, size_t max, m
 
 bool mrc_engine_tx_pending(const struct mrc_engine *e)
 {
-    return !mrc_list_empty(&e->control) || !mrc_list_empty(&e->data) || !mrc_list_empty(&e->probing);
+    return !mrc_list_empty(&e->control) || !mrc_list_empty(&e->data) ||
+           !mrc_list_empty(&e->probing);
 }
 
 void mrc_engine_lane_failed(struct mrc_engine *e, uint8_t port, uint32_t lane, mrc_ns now)

@@ -17,17 +17,17 @@
 
 struct mrc_engine_cfg {
     uint64_t seed;
-    uint32_t qp_max;   /* QPs at the same time; 1..65536 */
+    uint32_t qp_max; /* QPs at the same time; 1..65536 */
     uint32_t mr_max;
     uint32_t cq_max;
     uint32_t path_max;
     uint32_t cc_max;
-    uint8_t dscp_data;    /* class NO_TRIM or TRIMMABLE; default 0 (A.13.5) */
-    uint8_t dscp_retx;    /* default = dscp_data */
-    uint8_t dscp_control; /* default 46 */
-    uint8_t dscp_trimmed; /* default 12; 0 = trimming unknown here */
+    uint8_t dscp_data;            /* class NO_TRIM or TRIMMABLE; default 0 (A.13.5) */
+    uint8_t dscp_retx;            /* default = dscp_data */
+    uint8_t dscp_control;         /* default 46 */
+    uint8_t dscp_trimmed;         /* default 12; 0 = trimming unknown here */
     uint8_t dscp_trimmed_lasthop; /* default 16 */
-    uint8_t se_bit7;      /* 1: solicited event in bit 7 of BTH byte 1 (H2) */
+    uint8_t se_bit7;              /* 1: solicited event in bit 7 of BTH byte 1 (H2) */
     uint8_t pad_[2];
 };
 
@@ -67,11 +67,11 @@ bool mrc_cq_fired(struct mrc_engine *e, uint32_t cq);
 bool mrc_cq_any(const struct mrc_engine *e);
 bool mrc_cq_overrun(const struct mrc_engine *e, uint32_t cq);
 
-int mrc_path_attach(struct mrc_engine *e, struct mrc_path_table *t);        /* -> path id */
-struct mrc_path_table *mrc_path_get(struct mrc_engine *e, uint32_t path);   /* NULL: no such */
+int mrc_path_attach(struct mrc_engine *e, struct mrc_path_table *t);         /* -> path id */
+struct mrc_path_table *mrc_path_get(struct mrc_engine *e, uint32_t path);    /* NULL: no such */
 struct mrc_path_table *mrc_path_detach(struct mrc_engine *e, uint32_t path); /* NULL when BUSY */
-int mrc_cc_attach(struct mrc_engine *e, struct mrc_cc *cc);                 /* -> cc id */
-struct mrc_cc *mrc_cc_detach(struct mrc_engine *e, uint32_t cc);            /* NULL when BUSY */
+int mrc_cc_attach(struct mrc_engine *e, struct mrc_cc *cc);                  /* -> cc id */
+struct mrc_cc *mrc_cc_detach(struct mrc_engine *e, uint32_t cc);             /* NULL when BUSY */
 
 size_t mrc_qp_size(const struct mrc_qp_init *init); /* 0: out of range */
 int mrc_qp_create(struct mrc_engine *e, void *mem, const struct mrc_qp_init *init); /* -> QPN */

@@ -26,7 +26,7 @@ struct mrc_engine {
     struct mrc_qp **qp;      /* by index; NULL: free */
     uint32_t *qp_generation; /* upper bits of the next QPN of this index */
     uint32_t qp_index_bits;
-    uint32_t qp_next;        /* where the search for a free index begins */
+    uint32_t qp_next; /* where the search for a free index begins */
     struct mrc_path_slot *path;
     struct mrc_cc_slot *cc;
     struct mrc_heap timers;

@@ -238,8 +238,8 @@ static void eng_leave_cc(struct mrc_engine *e, struct mrc_qp *q)
         e->cc[q->attr.cc].refs--;
 }
 
-int mrc_qp_modify(struct mrc_engine *e, uint32_t qpn, const struct mrc_qp_attr *attr,
-                  uint32_t mask, mrc_ns now)
+int mrc_qp_modify(struct mrc_engine *e, uint32_t qpn, const struct mrc_qp_attr *attr, uint32_t mask,
+                  mrc_ns now)
 {
     struct mrc_qp *q = mrc_engine_qp(e, qpn);
     if (q == NULL)

@@ -9,7 +9,7 @@
 struct mrc_mr {
     uint8_t *addr;
     uint64_t len;
-    uint32_t key;  /* 0: free slot */
+    uint32_t key; /* 0: free slot */
     uint32_t pd;
     uint32_t refs; /* work requests that read from it */
     uint8_t access;

@@ -122,8 +122,7 @@ static int qp_check_ranges(const struct mrc_qp *q, const struct mrc_qp_attr *a, 
          (!qp_mtu_ok(a->path_mtu) || a->dest_qpn > 0xFFFFFF || a->dest_qpn <= MRC_QPN_EP)) ||
         ((mask & MRC_QP_RQ_PSN) != 0 && a->rq_psn > 0xFFFFFF) ||
         ((mask & MRC_QP_SQ_PSN) != 0 && a->sq_psn > 0xFFFFFF) ||
-        ((mask & MRC_QP_PATH) != 0 &&
-         (path == NULL || mrc_path_count(path) > q->init.ev_max)) ||
+        ((mask & MRC_QP_PATH) != 0 && (path == NULL || mrc_path_count(path) > q->init.ev_max)) ||
         ((mask & MRC_QP_MPR) != 0 && (a->mpr < 1 || a->mpr > q->init.mpr_max)) ||
         ((mask & MRC_QP_MPR_DEST) != 0 && (a->mpr_dest < 1 || a->mpr_dest > q->init.mpr_max)) ||
         ((mask & MRC_QP_WIMM_DEST) != 0 && a->max_wimm_dest > q->init.max_wimm_dest) ||
@@ -233,9 +232,8 @@ static void qp_enter(struct mrc_qp *q, uint8_t to, mrc_ns now)
     }
     q->attr.state = to;
     if (to == MRC_QPS_RTR)
-        mrc_resp_start(&q->resp, mrc_psn(q->attr.rq_psn),
-                       (uint32_t)q->attr.mpr_dest * MRC_MPR_UNIT, q->attr.sack_threshold,
-                       q->attr.max_wimm_dest);
+        mrc_resp_start(&q->resp, mrc_psn(q->attr.rq_psn), (uint32_t)q->attr.mpr_dest * MRC_MPR_UNIT,
+                       q->attr.sack_threshold, q->attr.max_wimm_dest);
     if (to == MRC_QPS_RTS)
         mrc_req_start(&q->req, mrc_psn(q->attr.sq_psn), now);
 }
@@ -262,9 +260,8 @@ int mrc_qp_apply(struct mrc_qp *q, const struct mrc_qp_attr *a, uint32_t mask,
 void mrc_qp_fail(struct mrc_qp *q, enum mrc_wc_status cause, mrc_ns now)
 {
     const struct mrc_req_ctx c = qp_req_ctx(q, now);
-    struct mrc_wc wc = {.qpn = q->peer.qpn,
-                        .status = MRC_WC_WR_FLUSH_ERR,
-                        .opcode = MRC_WC_RECV_RDMA_WITH_IMM};
+    struct mrc_wc wc = {
+        .qpn = q->peer.qpn, .status = MRC_WC_WR_FLUSH_ERR, .opcode = MRC_WC_RECV_RDMA_WITH_IMM};
     if (q->attr.state == MRC_QPS_ERR)
         return;
     q->attr.state = MRC_QPS_ERR;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The queue pair: states and attributes (MRC C.3), one requester, one responder. Dispatches packets
- * and time to the two roles and turns a fatal verdict of either into state ERR with all work flushed.
- * Knows nothing of other QPs. */
+ * and time to the two roles and turns a fatal verdict of either into state ERR with all work
+ * flushed. Knows nothing of other QPs. */
 #ifndef MRC_QP_H
 #define MRC_QP_H
 

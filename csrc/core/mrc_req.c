@@ -130,8 +130,8 @@ static void req_build(const struct mrc_req_ctx *c, const struct mrc_wqe *w, uint
 
 /* ---- what may leave next ---- */
 
-/* How many packets may follow each other on one EV (house rule: bulk gets offload, short messages get
- * spraying; never more than the entry's fair share of the window). */
+/* How many packets may follow each other on one EV (house rule: bulk gets offload, short messages
+ * get spraying; never more than the entry's fair share of the window). */
 static uint16_t req_train_len(const struct mrc_req *r, const struct mrc_req_ctx *c,
                               uint32_t nominal)
 {
@@ -244,8 +244,7 @@ static enum mrc_req_block req_tx_again(struct mrc_req *r, const struct mrc_req_c
 
 /* H16: all data of the oldest request has arrived but it did not complete: ask again with its last
  * packet, which the responder answers as a duplicate. */
-static bool req_tx_ack_query(struct mrc_req *r, const struct mrc_req_ctx *c,
-                             struct mrc_tx_pkt *out)
+static bool req_tx_ack_query(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_tx_pkt *out)
 {
     r->ack_query_due = false;
     if (r->head == r->next)
@@ -306,8 +305,7 @@ enum mrc_req_block mrc_req_tx(struct mrc_req *r, const struct mrc_req_ctx *c,
     struct mrc_psn psn;
     enum mrc_req_block why = MRC_REQ_IDLE;
     /* B.2.3: oldest gap first; one beyond a shrunk window has to wait. */
-    if (mrc_txtrack_next_lost(&r->tx, &psn) &&
-        mrc_psn_diff(psn, r->tx.unack) <= (int32_t)r->window)
+    if (mrc_txtrack_next_lost(&r->tx, &psn) && mrc_psn_diff(psn, r->tx.unack) <= (int32_t)r->window)
         why = req_tx_again(r, c, psn, out);
     else if (req_new_allowed(r))
         why = req_tx_new(r, c, out);

@@ -13,9 +13,9 @@
 #include "mrc_txtrack.h"
 
 enum {
-    MRC_PROBE_RING = 8,       /* tail probes whose answer is still of interest */
+    MRC_PROBE_RING = 8,         /* tail probes whose answer is still of interest */
     MRC_PROBE_ID_TAIL = 0x8000, /* bit 15 of a probe id: ours; clear: the path table's */
-    MRC_TOUCHED_MAX = 128,    /* EVs looked at after one SACK */
+    MRC_TOUCHED_MAX = 128,      /* EVs looked at after one SACK */
 };
 
 /* A work request in the send queue. */
@@ -61,27 +61,28 @@ struct mrc_req {
     uint32_t retry;    /* B.9: one counter */
     mrc_ns retry_counted_ns;
     uint32_t prev_rcvd; /* newest CC_STATE.rcvd_bytes */
-    int64_t inflight;  /* this QP's share of the controller's */
+    int64_t inflight;   /* this QP's share of the controller's */
     struct mrc_path_cursor cursor;
     uint16_t train_ev;
     uint16_t train_left;
-    mrc_ns probe_at;   /* next tail probe, MRC_NEVER */
+    mrc_ns probe_at; /* next tail probe, MRC_NEVER */
     uint8_t probe_shift;
     bool probe_due;
     uint16_t probe_seq;
     struct mrc_tail_probe probes[MRC_PROBE_RING];
-    mrc_ns ack_at;     /* lost transport ACK suspected (H16), MRC_NEVER */
+    mrc_ns ack_at; /* lost transport ACK suspected (H16), MRC_NEVER */
     bool ack_query_due;
     uint16_t touched[MRC_TOUCHED_MAX];
     uint16_t touched_count;
-    uint8_t error;     /* enum mrc_wc_status; SUCCESS while all is well */
+    uint8_t error; /* enum mrc_wc_status; SUCCESS while all is well */
 };
 
-enum mrc_req_block { /* why nothing leaves */
-    MRC_REQ_SENT,    /* something left */
-    MRC_REQ_IDLE,    /* nothing to send, or MPR or WIMM limit: an acknowledgement will change that */
-    MRC_REQ_NO_CREDIT, /* the controller says no */
-    MRC_REQ_NO_PATH, /* no EV is usable */
+enum mrc_req_block {               /* why nothing leaves */
+                     MRC_REQ_SENT, /* something left */
+                     MRC_REQ_IDLE, /* nothing to send, or MPR or WIMM limit: an acknowledgement will
+                                      change that */
+                     MRC_REQ_NO_CREDIT, /* the controller says no */
+                     MRC_REQ_NO_PATH,   /* no EV is usable */
 };
 
 struct mrc_req_ctx {

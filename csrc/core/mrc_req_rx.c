@@ -17,7 +17,8 @@ static void req_touch(struct mrc_req *r, uint16_t ev)
     r->touched[r->touched_count++] = ev;
 }
 
-/* True when that was news. echo: the SACK was triggered by this very packet, being a retransmission. */
+/* True when that was news. echo: the SACK was triggered by this very packet, being a
+ * retransmission. */
 static bool req_received(struct mrc_req *r, struct mrc_psn psn, bool echo)
 {
     const struct mrc_slot *s = mrc_txtrack_slot(&r->tx, psn);
@@ -67,8 +68,8 @@ static bool req_sack_sane(const struct mrc_req *r, const struct mrc_pkt *p,
     return !mrc_psn_after(mrc_psn_add(k->base, top), r->tx.max_sent);
 }
 
-/* B.10, per path: remember which packets this SACK covers and does not show. A retransmission counts
- * as covered only if what triggered the SACK left after it. */
+/* B.10, per path: remember which packets this SACK covers and does not show. A retransmission
+ * counts as covered only if what triggered the SACK left after it. */
 static void req_note_absent(struct mrc_req *r, const struct req_sack *k, bool pr)
 {
     const struct mrc_slot *trigger = pr ? NULL : mrc_txtrack_find(&r->tx, k->ack);
@@ -136,7 +137,8 @@ static void req_sack_paths(struct mrc_req *r, const struct mrc_req_ctx *c, const
     }
 }
 
-/* Positive information. Returns how many packets are news; *ack_news: the trigger is one of them. */
+/* Positive information. Returns how many packets are news; *ack_news: the trigger is one of them.
+ */
 static uint32_t req_sack_positive(struct mrc_req *r, const struct mrc_pkt *p,
                                   const struct req_sack *k, bool *ack_news)
 {
@@ -222,11 +224,10 @@ enum mrc_wc_status mrc_req_nack(struct mrc_req *r, const struct mrc_req_ctx *c,
         return MRC_WC_REM_OP_ERR;
     struct mrc_slot *s = mrc_txtrack_find(&r->tx, psn);
     /* Not out, or the NACK is about an earlier copy on another EV: nothing to do (B.7). */
-    if (s == NULL || s->state != MRC_SLOT_INFLIGHT ||
-        mrc_path_find(c->path, p->entropy) != s->ev)
+    if (s == NULL || s->state != MRC_SLOT_INFLIGHT || mrc_path_find(c->path, p->entropy) != s->ev)
         return MRC_WC_SUCCESS;
-    const bool trimmed = p->nack_reason == MRC_NACK_TRIMMED ||
-                         p->nack_reason == MRC_NACK_TRIMMED_LASTHOP;
+    const bool trimmed =
+        p->nack_reason == MRC_NACK_TRIMMED || p->nack_reason == MRC_NACK_TRIMMED_LASTHOP;
     const bool rtt_valid = s->rtx <= 1 && c->now >= s->sent_ns;
     mrc_cc_on_nack(c->cc, s->nominal, trimmed, rtt_valid, c->now - s->sent_ns, c->now);
     r->inflight -= s->nominal;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requester, time: loss inference (B.10), local ACK timer and retry budget (B.9), tail probes (B.11). */
+/* Requester, time: loss inference (B.10), local ACK timer and retry budget (B.9), tail probes
+ * (B.11). */
 #include "mrc_req.h"
 
 enum {
-    MRC_AGE_WALK_MAX = 64,    /* slots looked at by the age rule after one SACK */
-    MRC_TICK_LOSE_MAX = 256,  /* timed-out slots taken by one tick */
+    MRC_AGE_WALK_MAX = 64,   /* slots looked at by the age rule after one SACK */
+    MRC_TICK_LOSE_MAX = 256, /* timed-out slots taken by one tick */
     MRC_PROBE_SHIFT_MAX = 8,
 };
 #define MRC_PROBE_FLOOR_NS (100 * MRC_USEC) /* software (B.11) */
@@ -23,7 +24,8 @@ void mrc_req_lose(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_slo
         c->stats->losses_inferred++;
 }
 
-/* Normal time from departure to report on this EV; the RTT of a path is its own (field report 17). */
+/* Normal time from departure to report on this EV; the RTT of a path is its own (field report 17).
+ */
 static mrc_ns req_path_time(const struct mrc_req_ctx *c, uint16_t ev)
 {
     return mrc_path_srtt(c->path, ev) + 4 * mrc_path_rttvar(c->path, ev);
@@ -36,8 +38,9 @@ static mrc_ns req_margin(const struct mrc_req_ctx *c, uint16_t ev)
     return mrc_max64(floor, req_path_time(c, ev));
 }
 
-/* Packets of one EV and class stay in order: what left before the newest arrival and was not seen by a
- * SACK that covered it is lost; without such a SACK (it may have been lost) only after a while. */
+/* Packets of one EV and class stay in order: what left before the newest arrival and was not seen
+ * by a SACK that covered it is lost; without such a SACK (it may have been lost) only after a
+ * while. */
 static void req_infer_ev(struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t ev, uint32_t cls)
 {
     const struct mrc_ev_sent *e = &r->tx.ev[ev];
@@ -172,7 +175,8 @@ static mrc_ns req_probe_interval(const struct mrc_req *r, const struct mrc_req_c
 void mrc_req_rearm(struct mrc_req *r, const struct mrc_req_ctx *c)
 {
     r->probe_shift = 0;
-    r->probe_at = mrc_txtrack_outstanding(&r->tx) > 0 ? c->now + req_probe_interval(r, c) : MRC_NEVER;
+    r->probe_at =
+        mrc_txtrack_outstanding(&r->tx) > 0 ? c->now + req_probe_interval(r, c) : MRC_NEVER;
     if (mrc_txtrack_outstanding(&r->tx) == 0 && r->inflight != 0) {
         mrc_cc_release(c->cc, r->inflight);
         r->inflight = 0;

@@ -192,8 +192,7 @@ static void resp_ack_policy(struct mrc_resp *r, const struct mrc_pkt *p, uint32_
     if (!due)
         return;
     const struct mrc_sack_due d = {
-        mrc_psn(p->psn), ev,    p->tx_timestamp, 0, ce ? MRC_MARK_SKIP : MRC_MARK_NONE,
-        p->rtx,          false,
+        mrc_psn(p->psn), ev, p->tx_timestamp, 0, ce ? MRC_MARK_SKIP : MRC_MARK_NONE, p->rtx, false,
     };
     resp_sack_due(r, &d);
 }
@@ -226,18 +225,13 @@ enum mrc_resp_result mrc_resp_data(struct mrc_resp *r, const struct mrc_resp_ctx
     if (ce)
         c->stats->ce_received++;
     switch (mrc_rxtrack_classify(&r->rx, psn)) {
-    case MRC_RX_STALE:
-        c->env->drops[MRC_DROP_PSN_STALE]++;
-        return MRC_RESP_OK;
+    case MRC_RX_STALE: c->env->drops[MRC_DROP_PSN_STALE]++; return MRC_RESP_OK;
     case MRC_RX_OOR_WINDOW:
         c->env->drops[MRC_DROP_PSN_WINDOW]++;
         resp_nack_due(r, p, ev, MRC_NACK_PSN_OOR_WINDOW);
         return MRC_RESP_OK;
-    case MRC_RX_DUPLICATE:
-        resp_duplicate(r, c, p, ev, ce);
-        return MRC_RESP_OK;
-    case MRC_RX_NEW:
-        break;
+    case MRC_RX_DUPLICATE: resp_duplicate(r, c, p, ev, ce); return MRC_RESP_OK;
+    case MRC_RX_NEW: break;
     }
     enum mrc_resp_result result;
     uint8_t *to;
@@ -273,9 +267,7 @@ void mrc_resp_trimmed(struct mrc_resp *r, const struct mrc_resp_ctx *c, const st
         return;
     }
     switch (mrc_rxtrack_classify(&r->rx, mrc_psn(p->psn))) {
-    case MRC_RX_STALE:
-        c->env->drops[MRC_DROP_PSN_STALE]++;
-        return;
+    case MRC_RX_STALE: c->env->drops[MRC_DROP_PSN_STALE]++; return;
     case MRC_RX_DUPLICATE: /* B.7: already here, so say that instead */
         resp_duplicate(r, c, p, ev, false);
         return;
@@ -296,13 +288,9 @@ void mrc_resp_probe(struct mrc_resp *r, const struct mrc_resp_ctx *c, const stru
         c->env->drops[MRC_DROP_PROBE_RATE]++;
         return;
     }
-    const struct mrc_sack_due d = {r->rx.max_rcv,
-                                   ev,
-                                   p->tx_timestamp,
-                                   p->probe_id,
-                                   ce ? MRC_MARK_SKIP : MRC_MARK_NONE,
-                                   false,
-                                   true};
+    const struct mrc_sack_due d = {
+        r->rx.max_rcv, ev,  p->tx_timestamp, p->probe_id, ce ? MRC_MARK_SKIP : MRC_MARK_NONE,
+        false,         true};
     resp_sack_due(r, &d);
 }
 
@@ -324,8 +312,8 @@ bool mrc_resp_due(const struct mrc_resp *r)
     return r->due_head != r->due_tail || r->ack_due || r->nak_due || r->nack_head != r->nack_tail;
 }
 
-/* The EV the request came in on when we have it too and it is usable: in a symmetric fabric it is the
- * way back that was just seen to be alive. Otherwise the next in the rotation (D.8). */
+/* The EV the request came in on when we have it too and it is usable: in a symmetric fabric it is
+ * the way back that was just seen to be alive. Otherwise the next in the rotation (D.8). */
 static uint16_t resp_reverse(struct mrc_resp *r, const struct mrc_resp_ctx *c, uint32_t ev)
 {
     const uint16_t i = mrc_path_find(c->path, ev);

@@ -45,16 +45,16 @@ struct mrc_resp {
     uint32_t nack_tail;
     bool ack_due;
     bool nak_due;
-    uint8_t nak_syndrome;   /* 0: none was ever due */
+    uint8_t nak_syndrome; /* 0: none was ever due */
     struct mrc_psn nak_psn;
-    uint32_t ack_ev;        /* EV of the packet that made the transport ACK due */
+    uint32_t ack_ev; /* EV of the packet that made the transport ACK due */
     uint32_t sack_trigger_bytes;
     uint32_t sack_threshold_bytes;
-    bool prev_ar;           /* an AR still waits for its second SACK (B.4 trigger 6) */
-    bool any_received;      /* the first packet of a connection is answered at once */
+    bool prev_ar;      /* an AR still waits for its second SACK (B.4 trigger 6) */
+    bool any_received; /* the first packet of a connection is answered at once */
     uint32_t stale_duplicates;
-    uint32_t msn_done;      /* AETH.msn: messages completed, modulo 2^24 */
-    uint64_t *rq;           /* wr_id of posted receives */
+    uint32_t msn_done; /* AETH.msn: messages completed, modulo 2^24 */
+    uint64_t *rq;      /* wr_id of posted receives */
     uint32_t rq_mask;
     uint32_t rq_head;
     uint32_t rq_tail;
@@ -80,8 +80,8 @@ struct mrc_resp_ctx {
 };
 
 enum mrc_resp_result {
-    MRC_RESP_OK,     /* something may be due */
-    MRC_RESP_FATAL,  /* a NAK is due and the QP must go to ERR */
+    MRC_RESP_OK,    /* something may be due */
+    MRC_RESP_FATAL, /* a NAK is due and the QP must go to ERR */
 };
 
 size_t mrc_resp_bytes(uint32_t window_max, uint32_t rq_depth, uint16_t wimm_max);

@@ -15,9 +15,9 @@ enum mrc_rx_verdict {
 };
 
 struct mrc_rxtrack {
-    struct mrc_bits got;  /* arrived, above cack */
-    struct mrc_bits ar;   /* of those: had BTH.A */
-    struct mrc_bits last; /* of those: last packet of its message */
+    struct mrc_bits got;     /* arrived, above cack */
+    struct mrc_bits ar;      /* of those: had BTH.A */
+    struct mrc_bits last;    /* of those: last packet of its message */
     struct mrc_psn cack;     /* it and everything before has arrived */
     struct mrc_psn max_rcv;  /* highest that has arrived */
     struct mrc_psn unsacked; /* nothing that arrived in (cack, unsacked) is unreported */
@@ -34,9 +34,9 @@ struct mrc_rx_advance {
 };
 
 struct mrc_sack_map {
-    int16_t offset;  /* PSN of bit 0 = cack + offset */
+    int16_t offset; /* PSN of bit 0 = cack + offset */
     uint64_t bitmap;
-    bool more;       /* arrived PSNs remain that no SACK has reported */
+    bool more; /* arrived PSNs remain that no SACK has reported */
 };
 
 /* Memory for a tracker that can be given windows of up to window_max PSNs. */

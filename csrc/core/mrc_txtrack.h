@@ -31,11 +31,11 @@ struct mrc_slot {
     uint16_t next;
     uint16_t ev_prev; /* send order on this EV and class */
     uint16_t ev_next;
-    uint8_t state;    /* enum mrc_slot_state */
-    uint8_t rtx;      /* times sent again, saturates */
-    uint8_t cls;      /* 0 first transmission class, 1 retransmission class */
-    bool ar;          /* carries BTH.A; a retransmission repeats it */
-    bool absent;      /* a SACK made after this transmission covered the PSN and did not show it */
+    uint8_t state; /* enum mrc_slot_state */
+    uint8_t rtx;   /* times sent again, saturates */
+    uint8_t cls;   /* 0 first transmission class, 1 retransmission class */
+    bool ar;       /* carries BTH.A; a retransmission repeats it */
+    bool absent;   /* a SACK made after this transmission covered the PSN and did not show it */
 };
 
 struct mrc_ev_sent {
@@ -77,9 +77,9 @@ struct mrc_slot *mrc_txtrack_find(struct mrc_txtrack *t, struct mrc_psn psn);
 /* A packet leaves: the next new PSN, or one in state LOST. ev < ev_max. */
 struct mrc_slot *mrc_txtrack_sent(struct mrc_txtrack *t, struct mrc_psn psn, uint32_t wqe,
                                   uint16_t ev, uint8_t cls, uint16_t nominal, mrc_ns now);
-/* The PSN is known received. True when that is news. Leaves freeing to mrc_txtrack_advance. `echoed`:
- * the last transmission is what arrived, not an earlier one; without it the arrival of a packet that
- * was sent more than once says nothing about the EV of its last transmission. */
+/* The PSN is known received. True when that is news. Leaves freeing to mrc_txtrack_advance.
+ * `echoed`: the last transmission is what arrived, not an earlier one; without it the arrival of a
+ * packet that was sent more than once says nothing about the EV of its last transmission. */
 bool mrc_txtrack_ack(struct mrc_txtrack *t, struct mrc_psn psn, bool echoed);
 /* Free all slots up to cack; all must have been acknowledged. */
 void mrc_txtrack_advance(struct mrc_txtrack *t, struct mrc_psn cack);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two engines joined by a wire without delay: objects, states, and the shortest transfers. What needs
- * loss, delay and many seeds is in test_world.c. */
+/* Two engines joined by a wire without delay: objects, states, and the shortest transfers. What
+ * needs loss, delay and many seeds is in test_world.c. */
 #include <stdlib.h>
 
 #include "mrc_engine.h"
@@ -29,12 +29,8 @@ struct pair {
     uint64_t packets;
 };
 
-static const struct mrc_qp_init qp_init = {.pd = 7,
-                                           .sq_depth = 16,
-                                           .rq_depth = 16,
-                                           .mpr_max = 2,
-                                           .max_wimm_dest = 16,
-                                           .ev_max = EVS};
+static const struct mrc_qp_init qp_init = {
+    .pd = 7, .sq_depth = 16, .rq_depth = 16, .mpr_max = 2, .max_wimm_dest = 16, .ev_max = EVS};
 
 static void side_open(struct side *s, uint8_t id)
 {
@@ -288,4 +284,3 @@ TEST(engine__qpn_of_a_former_life_is_nobody)
     }
     pair_close(&p);
 }
-
