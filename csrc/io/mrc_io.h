@@ -72,6 +72,13 @@ struct mrc_port_stats {
     uint8_t tx_errno;       /* why a packet was last refused; 0: none was */
 };
 
+/* A wire in memory between two pumps of one process; faults are drawn from its seed. */
+struct mrc_mem_wire *mrc_mem_wire_create(uint32_t ring, uint64_t seed);
+void mrc_mem_wire_destroy(struct mrc_mem_wire *w);
+/* Per million: loss and duplication of packets; ev >= 0 restricts both to that EV (cut = loss of
+ * all). */
+int mrc_mem_wire_faults(struct mrc_mem_wire *w, int64_t ev, uint32_t loss_ppm, uint32_t dup_ppm);
+
 /* ---- between the pump and a backend ---- */
 
 struct mmsghdr;

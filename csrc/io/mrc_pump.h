@@ -65,16 +65,11 @@ int mrc_pump_qp_destroy(struct mrc_pump *p, uint32_t qpn);
 int mrc_pump_post_send(struct mrc_pump *p, uint32_t qpn, const struct mrc_send_wr *wr, int n);
 int mrc_pump_post_recv(struct mrc_pump *p, uint32_t qpn, const uint64_t *wr_id, int n);
 int mrc_pump_qp_stats(struct mrc_pump *p, uint32_t qpn, struct mrc_qp_stats *out);
-uint64_t mrc_pump_drops(struct mrc_pump *p, int reason); /* enum mrc_drop */
+/* enum mrc_drop; UINT64_MAX: no such reason, or BUSY. */
+uint64_t mrc_pump_drops(struct mrc_pump *p, int reason);
 
-/* A wire in memory between two pumps of one process; faults are drawn from its seed. */
-struct mrc_mem_wire *mrc_mem_wire_create(uint32_t ring, uint64_t seed);
-void mrc_mem_wire_destroy(struct mrc_mem_wire *w);
-/* Per million: loss and duplication of packets; ev >= 0 restricts both to that EV (cut = loss of
- * all). */
-int mrc_mem_wire_faults(struct mrc_mem_wire *w, int64_t ev, uint32_t loss_ppm, uint32_t dup_ppm);
-
-/* For the wire tests: one packet's bytes through the C codec. */
-int mrc_pump_fork_guard(struct mrc_pump *p); /* 0 in the owner process, MRC_ERR_STATE in a child */
+/* 0 in the process that made the pump, MRC_ERR_STATE in a forked child. Every call that touches the
+ * engine begins with it. */
+int mrc_pump_fork_guard(struct mrc_pump *p);
 
 #endif
