@@ -26,7 +26,7 @@ struct path_entry {
     mrc_ns srtt_ns;
     mrc_ns rttvar_ns;
     mrc_ns healed_ns; /* losses of packets sent before do not count against it */
-    mrc_ns probe_sent_ns;
+    mrc_ns probe_sent_ns[PATH_PROBE_SEQS];
     mrc_ns probe_interval_ns;
     uint16_t prev;
     uint16_t next;

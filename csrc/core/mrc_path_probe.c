@@ -38,7 +38,7 @@ static void path_probe_ready(struct mrc_path_table *t, uint16_t i)
 static void path_probe_again(struct mrc_path_table *t, uint16_t i, mrc_ns now)
 {
     struct path_entry *e = &t->entry[i];
-    const mrc_ns due = e->probe_sent_ns + e->probe_interval_ns;
+    const mrc_ns due = e->probe_sent_ns[e->probe_seq] + e->probe_interval_ns;
     if (due <= now) {
         path_probe_ready(t, i);
         return;
@@ -93,7 +93,7 @@ uint16_t mrc_path_probe_due(struct mrc_path_table *t, uint16_t *id, mrc_ns now)
     path_probe_leave(t, i);
     e->probe_seq = (uint8_t)((e->probe_seq + 1) % PATH_PROBE_SEQS);
     e->probe_open = (uint8_t)(e->probe_open | 1u << e->probe_seq);
-    e->probe_sent_ns = now;
+    e->probe_sent_ns[e->probe_seq] = now;
     e->probe = PATH_PROBE_WAITING;
     e->stats.probes_sent++;
     t->probes_out++;
@@ -113,9 +113,8 @@ uint16_t mrc_path_on_probe(struct mrc_path_table *t, uint16_t id, uint8_t mark, 
         return MRC_EV_NONE;
     e->probe_open = (uint8_t)(e->probe_open & ~(1u << seq));
     e->stats.probes_answered++;
-    const bool newest = seq == e->probe_seq;
-    if (newest)
-        path_sample(t, i, now - e->probe_sent_ns);
+    /* A late one as well: it says how long to wait the next time. */
+    path_sample(t, i, now - e->probe_sent_ns[seq]);
     if (mark > 1) { /* the peer asks us to stay away (D.5) */
         path_probe_failed(t, i, now);
         return i;
@@ -126,7 +125,7 @@ uint16_t mrc_path_on_probe(struct mrc_path_table *t, uint16_t id, uint8_t mark, 
         return i;
     }
     e->probe_interval_ns = t->interval_ns;
-    if (newest || e->probe == PATH_PROBE_LATER)
+    if (seq == e->probe_seq || e->probe == PATH_PROBE_LATER)
         path_probe_again(t, i, now);
     return i;
 }
