@@ -9,9 +9,10 @@ import os
 import sys
 from pathlib import Path
 
-from tools.bench.link import BenchError, Link, veth
+from tools.bench.link import BenchError, Link, fabric, veth
 from tools.bench.methods import BARE, Cores, Method, Sample, methods
 from tools.bench.report import Rounds, document, table
+from tools.netlab import FabricError
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -23,6 +24,9 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("-t", "--time", type=int, default=4, help="seconds of each run")
     parser.add_argument("--quick", action="store_true", help="one round of one second")
     parser.add_argument("--only", action="append", help="only this method; may be repeated")
+    parser.add_argument(
+        "--fabric", action="store_true", help="over 16 SRv6 paths of the demo's fabric, not a veth"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples there")
     args = parser.parse_args(argv)
     if args.quick:
@@ -78,15 +82,15 @@ def main(argv: list[str] | None = None) -> int:
         print("bench: the bare loops are not compiled; run make bench", file=sys.stderr)
         return 4
     try:
-        with veth() as link:
+        with fabric() if args.fabric else veth() as link:
+            chosen = [m for m in chosen if link.tcp or not m.tcp]
             rounds, failed = measure(link, cores, chosen, args)
             where = {
-                "link": "veth",
-                "paths": link.paths,
+                "link": link.name,
                 "seconds": args.time,
                 "cores_used": [cores.sender, cores.receiver],
             }
-    except BenchError as bad:
+    except (BenchError, FabricError) as bad:
         print(f"bench: {bad}", file=sys.stderr)
         return 4
     doc = document(rounds, every, failed, where)

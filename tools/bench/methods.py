@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tools.bench.link import BenchError, Link, wait_listening
+from tools.bench.link import SPORT_BASE, BenchError, Link, Within, pinned, wait_listening
 
 ROOT = Path(__file__).resolve().parents[2]
 BARE = ROOT / "build" / "bench" / "bare"
@@ -56,6 +56,8 @@ class Method:
     run: Run
     missing: str = ""
     """Why it cannot run here; empty when it can."""
+    tcp: bool = False
+    """Whether its data travel by TCP."""
 
 
 def _json(text: str, who: str) -> dict[str, Any]:
@@ -81,9 +83,9 @@ def _finish(process: subprocess.Popen[str], who: str, seconds: float) -> str:
     return out
 
 
-def _start(link: Link, host: str, core: int | None, argv: list[str]) -> subprocess.Popen[str]:
+def _start(host: Within, core: int | None, argv: list[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        link.command(host, core, argv), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        host(pinned(core, argv)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 
@@ -92,16 +94,15 @@ def bare(*send: str, gro: bool = False) -> Run:
 
     def run(link: Link, cores: Cores, seconds: int) -> Sample:
         address = [link.receiver_address, "4791"]
-        receiver = _start(
-            link, link.receiver, cores.receiver, [str(BARE), "recv", *address, *["-g"] * gro]
-        )
+        argv = [str(BARE), "recv", *address, *["-g"] * gro]
+        receiver = _start(link.receiver, cores.receiver, argv)
         try:
             assert receiver.stdout is not None
             if receiver.stdout.readline() != "ready\n":
                 raise BenchError(f"bare recv: {_finish(receiver, 'bare recv', 5)}")
             argv = [str(BARE), "send", *address, "-t", str(seconds), "-s", str(DATAGRAM)]
-            argv += ["-p", str(link.sport_base), *send]
-            sender = _start(link, link.sender, cores.sender, argv)
+            argv += ["-p", str(SPORT_BASE), *send]
+            sender = _start(link.sender, cores.sender, argv)
             sent = _json(_finish(sender, "bare send", seconds + 10), "bare send")
             got = _json(_finish(receiver, "bare recv", 10), "bare recv")
         finally:
@@ -123,11 +124,11 @@ def iperf3(*client: str) -> Run:
     """An iperf3 run; ``client`` are further options of the client."""
 
     def run(link: Link, cores: Cores, seconds: int) -> Sample:
-        server = _start(link, link.receiver, cores.receiver, ["iperf3", "-s", "-1", "-J"])
+        server = _start(link.receiver, cores.receiver, ["iperf3", "-s", "-1", "-J"])
         try:
             wait_listening(link.receiver, 5201, server)
             argv = ["iperf3", "-c", link.receiver_address, "-J", "-t", str(seconds), *client]
-            sender = _start(link, link.sender, cores.sender, argv)
+            sender = _start(link.sender, cores.sender, argv)
             end = _json(_finish(sender, "iperf3", seconds + 15), "iperf3")["end"]
         finally:
             server.kill()
@@ -148,17 +149,13 @@ def ours(*send: str) -> Run:
 
     def run(link: Link, cores: Cores, seconds: int) -> Sample:
         bin_dir = Path(sys.executable).parent
-        receiver = _start(
-            link,
-            link.receiver,
-            cores.receiver,
-            [str(bin_dir / "mrc-recv"), "-B", link.receiver_address, "-1", "--json"],
-        )
+        argv = [str(bin_dir / "mrc-recv"), "-B", link.receiver_address, "-1", "--json"]
+        receiver = _start(link.receiver, cores.receiver, argv)
         try:
             wait_listening(link.receiver, 18515, receiver)
             argv = [str(bin_dir / "mrc-send"), link.receiver_address, "--json", "-t", str(seconds)]
-            argv += ["-e", str(EVS), "--sport-base", str(link.sport_base), *send]
-            sender = _start(link, link.sender, cores.sender, argv)
+            argv += ["-e", str(EVS), "--sport-base", str(SPORT_BASE), *send]
+            sender = _start(link.sender, cores.sender, argv)
             end = _json(_finish(sender, "mrc-send", seconds + 20), "mrc-send")["end"]
             _finish(receiver, "mrc-recv", 15)
         finally:
@@ -188,7 +185,7 @@ def methods() -> list[Method]:
         Method("bare-gso8", f"{EVS} sockets, trains of 8, GRO", False,
                bare(*lanes, "-k", "8", gro=True)),
         Method("bare-single", "one socket, sendmmsg of single datagrams", False, bare("-b", "32")),
-        Method("iperf3-tcp", "one TCP stream", False, iperf3(), no_iperf),
+        Method("iperf3-tcp", "one TCP stream", False, iperf3(), no_iperf, tcp=True),
         Method("iperf3-udp", f"UDP, datagrams of {PAYLOAD}", False,
                iperf3("-u", "-b", "0", "-l", str(PAYLOAD)), no_iperf),
     ]  # fmt: skip
