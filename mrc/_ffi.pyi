@@ -3,7 +3,6 @@
 
 from typing import Any, Final
 
-
 class _Ffi:
     NULL: Final[Any]
     error: type[Exception]
