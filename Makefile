@@ -11,7 +11,6 @@ Q := $(if $(V),,@)
 PYTHON ?= python3
 CC := $(if $(filter default undefined,$(origin CC)),gcc,$(CC))
 CLANG ?= clang
-CLANG_FORMAT ?= clang-format
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -23,6 +22,7 @@ UNITS := $(wildcard csrc/core/mrc_core_all.c csrc/io/mrc_io_all.c)
 SIM := $(wildcard csrc/sim/*.c csrc/tests/world*.c)
 CTESTS := $(wildcard csrc/tests/test_*.c)
 HEADERS := $(wildcard csrc/core/*.h csrc/io/*.h csrc/sim/*.h csrc/tests/*.h)
+CFORMAT := $(CORE) $(IO) $(SIM) $(HEADERS) $(wildcard csrc/tests/*.c tools/*/*.c)
 EXT_INPUT := $(wildcard csrc/core/*.[ch] csrc/io/*.[ch] csrc/ffi/*) pyproject.toml
 
 # ---- build in place -------------------------------------------------------------------------
@@ -185,9 +185,7 @@ PYDIRS := $(wildcard mrc tests tools)
 lint: $(VENV)/.dev includes purity ## ruff, clang-format, layers of C and Python, purity of the core
 	$(BIN)/ruff check $(PYDIRS)
 	$(BIN)/lint-imports --no-cache
-	@if command -v $(CLANG_FORMAT) >/dev/null; then \
-	    $(CLANG_FORMAT) --dry-run -Werror $(CORE) $(IO) $(SIM) $(CTESTS) $(HEADERS); \
-	else echo "note: C format not checked, no clang-format here (apt install clang-format)"; fi
+	$(BIN)/clang-format --dry-run -Werror $(CFORMAT)
 
 .PHONY: includes
 includes: ## which C file may include which
@@ -204,7 +202,7 @@ type: $(VENV)/.ext $(VENV)/.test $(VENV)/.dev ## mypy, strict
 .PHONY: format
 format: $(VENV)/.dev ## rewrite C and Python to the house format
 	$(BIN)/ruff check --fix-only -q $(PYDIRS)
-	$(CLANG_FORMAT) -i $(CORE) $(IO) $(SIM) $(CTESTS) $(HEADERS)
+	$(BIN)/clang-format -i $(CFORMAT)
 
 .PHONY: ffi
 ffi: $(VENV)/.deps ## regenerate the binding from mrc.cdef
@@ -213,6 +211,10 @@ ffi: $(VENV)/.deps ## regenerate the binding from mrc.cdef
 .PHONY: ffi-check
 ffi-check: $(VENV)/.deps ## fail if the committed binding differs from mrc.cdef
 	$(BIN)/python tools/gen_ffi.py --check
+
+.PHONY: docs
+docs: $(VENV)/.ext ## rewrite the reference pages that are made from the code
+	$(BIN)/python -m tools.gen_cli_doc
 
 .PHONY: ci
 ci: ## what .ci/run runs after it has installed the Debian packages
