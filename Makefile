@@ -212,10 +212,6 @@ ffi: $(VENV)/.deps ## regenerate the binding from mrc.cdef
 ffi-check: $(VENV)/.deps ## fail if the committed binding differs from mrc.cdef
 	$(BIN)/python tools/gen_ffi.py --check
 
-.PHONY: docs
-docs: $(VENV)/.ext ## rewrite the reference pages that are made from the code
-	$(BIN)/python -m tools.gen_cli_doc
-
 .PHONY: ci
 ci: ## what .ci/run runs after it has installed the Debian packages
 	$(MAKE) test lint type ffi-check compile asan
