@@ -297,6 +297,7 @@ class PortStats:
     tx_trains: int
     tx_blocked: int
     tx_errors: int
+    tx_refused: int
     gso_refused: int
     rx_packets: int
     rx_bytes: int
@@ -308,6 +309,7 @@ class PortStats:
     rcvbuf_bytes: int
     udp_port: int
     kind: Backend
+    tx_errno: int
 
 
 @dataclass(frozen=True, slots=True)
