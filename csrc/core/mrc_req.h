@@ -77,12 +77,13 @@ struct mrc_req {
     uint8_t error; /* enum mrc_wc_status; SUCCESS while all is well */
 };
 
-enum mrc_req_block {               /* why nothing leaves */
-                     MRC_REQ_SENT, /* something left */
-                     MRC_REQ_IDLE, /* nothing to send, or MPR or WIMM limit: an acknowledgement will
-                                      change that */
-                     MRC_REQ_NO_CREDIT, /* the controller says no */
-                     MRC_REQ_NO_PATH,   /* no EV is usable */
+/* Why nothing leaves. */
+enum mrc_req_block {
+    MRC_REQ_SENT,      /* something left */
+    MRC_REQ_IDLE,      /* nothing to send, or MPR or WIMM limit: an acknowledgement will
+                          change that */
+    MRC_REQ_NO_CREDIT, /* the controller says no */
+    MRC_REQ_NO_PATH,   /* no EV is usable */
 };
 
 struct mrc_req_ctx {

@@ -14,12 +14,12 @@ struct mrc_rx_pkt {
     uint16_t udp_len;     /* the UDP length field */
     uint16_t sport;
     uint16_t dport;
-    uint8_t tclass;       /* inner DSCP and ECN */
-    bool outer_ce;        /* the outer header was CE-marked (A.13.1) */
+    uint8_t tclass; /* inner DSCP and ECN */
+    bool outer_ce;  /* the outer header was CE-marked (A.13.1) */
     uint32_t flow_label;
-    uint8_t src[16];      /* inner addresses */
+    uint8_t src[16]; /* inner addresses */
     uint8_t dst[16];
-    uint8_t port;         /* I/O port it came by */
+    uint8_t port; /* I/O port it came by */
 };
 
 /* One packet to send: hdr[0..hdr_len) | payload | tail[0..tail_len). The payload stays in the
@@ -53,7 +53,7 @@ struct mrc_send_wr {
     uint32_t length; /* bytes, 0..2^31 */
     uint32_t lkey;
     uint32_t rkey;
-    uint32_t imm; /* host order; sent big-endian */
+    uint32_t imm;   /* host order; sent big-endian */
     uint8_t opcode; /* enum mrc_wr_opcode */
     uint8_t flags;
     uint8_t pad_[6];
@@ -97,37 +97,38 @@ struct mrc_qp_init {
     uint32_t pd;
     uint32_t send_cq;
     uint32_t recv_cq;
-    uint32_t sq_depth;      /* power of two is not needed; rounded up */
+    uint32_t sq_depth; /* power of two is not needed; rounded up */
     uint32_t rq_depth;
     uint16_t mpr_max;       /* units of 128 PSNs; largest value mpr and mpr_dest may take */
     uint16_t max_wimm_dest; /* WIMM stash size */
     uint16_t ev_max;        /* largest path table it may use */
 };
 
-enum { /* mask bits of mrc_qp_modify */
+/* Mask bits of mrc_qp_modify. */
+enum {
     MRC_QP_STATE = 1 << 0,
     MRC_QP_ACCESS = 1 << 1,
-    MRC_QP_AV = 1 << 2,       /* src, dst, dport, dest_qpn, path_mtu */
+    MRC_QP_AV = 1 << 2, /* src, dst, dport, dest_qpn, path_mtu */
     MRC_QP_RQ_PSN = 1 << 3,
     MRC_QP_SQ_PSN = 1 << 4,
-    MRC_QP_PATH = 1 << 5,     /* path table id */
-    MRC_QP_CC = 1 << 6,       /* controller id */
+    MRC_QP_PATH = 1 << 5, /* path table id */
+    MRC_QP_CC = 1 << 6,   /* controller id */
     MRC_QP_MPR = 1 << 7,
     MRC_QP_MPR_DEST = 1 << 8,
     MRC_QP_WIMM = 1 << 9,
     MRC_QP_WIMM_DEST = 1 << 10,
     MRC_QP_TIMEOUT = 1 << 11,
     MRC_QP_RETRY = 1 << 12,
-    MRC_QP_SACK = 1 << 13,    /* sack_threshold */
+    MRC_QP_SACK = 1 << 13, /* sack_threshold */
     MRC_QP_TRAIN = 1 << 14,
     MRC_QP_CAP = 1 << 15,
 };
 enum { MRC_QP_CAP_NO_TRIM_NACK = 1, MRC_QP_CAP_DYNAMIC_MPR = 2, MRC_QP_CAP_NO_SERVICE_TIME = 4 };
 
 struct mrc_qp_attr {
-    uint8_t state;  /* enum mrc_qp_state */
-    uint8_t access; /* enum mrc_access */
-    uint8_t timeout; /* 0..24: 1.024 us x 2^n (B.9) */
+    uint8_t state;      /* enum mrc_qp_state */
+    uint8_t access;     /* enum mrc_access */
+    uint8_t timeout;    /* 0..24: 1.024 us x 2^n (B.9) */
     uint8_t linear_cnt; /* 0..7 */
     uint8_t exp_cnt;    /* 0..25, 25 = forever */
     uint8_t train_max;  /* 0 = auto, else 1..MRC_TRAIN_MAX */
@@ -154,7 +155,7 @@ struct mrc_qp_stats {
     uint64_t packets_sent; /* data, retransmissions included */
     uint64_t bytes_sent;   /* payload, retransmissions included */
     uint64_t packets_retransmitted;
-    uint64_t bytes_acked;  /* payload of completed work requests */
+    uint64_t bytes_acked; /* payload of completed work requests */
     uint64_t spurious_retransmits;
     uint64_t sacks_received;
     uint64_t nacks_received;
@@ -166,18 +167,18 @@ struct mrc_qp_stats {
     uint64_t packets_received; /* new data packets placed */
     uint64_t bytes_received;   /* payload of those */
     uint64_t duplicates_received;
-    uint64_t ooo_received;     /* arrived above a gap */
+    uint64_t ooo_received; /* arrived above a gap */
     uint64_t ce_received;
     uint64_t trims_received;
     uint64_t sacks_sent;
     uint64_t nacks_sent;
     uint64_t acks_sent;
-    uint64_t cwnd_bytes;       /* now */
-    int64_t inflight_bytes;    /* now */
-    uint32_t outstanding;      /* packets sent, not known received; now */
-    uint32_t sq_used;          /* now */
-    uint8_t state;             /* now */
-    uint8_t error;             /* enum mrc_wc_status that ended it */
+    uint64_t cwnd_bytes;    /* now */
+    int64_t inflight_bytes; /* now */
+    uint32_t outstanding;   /* packets sent, not known received; now */
+    uint32_t sq_used;       /* now */
+    uint8_t state;          /* now */
+    uint8_t error;          /* enum mrc_wc_status that ended it */
     uint8_t pad_[6];
 };
 

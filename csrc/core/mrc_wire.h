@@ -5,46 +5,50 @@
 
 #include "mrc_base.h"
 
-enum mrc_opcode { /* A.3 */
-                  MRC_OP_WRITE_FIRST = 0xC6,
-                  MRC_OP_WRITE_MIDDLE = 0xC7,
-                  MRC_OP_WRITE_LAST = 0xC8,
-                  MRC_OP_WRITE_LAST_IMM = 0xC9,
-                  MRC_OP_WRITE_ONLY = 0xCA,
-                  MRC_OP_WRITE_ONLY_IMM = 0xCB,
-                  MRC_OP_ACK = 0xD1,
-                  MRC_OP_EP_REQUEST = 0xD8,
-                  MRC_OP_EP_RESPONSE = 0xD9,
-                  MRC_OP_SACK = 0xDC,
-                  MRC_OP_NACK = 0xDD,
-                  MRC_OP_PROBE = 0xDE,
+/* Opcodes (A.3). */
+enum mrc_opcode {
+    MRC_OP_WRITE_FIRST = 0xC6,
+    MRC_OP_WRITE_MIDDLE = 0xC7,
+    MRC_OP_WRITE_LAST = 0xC8,
+    MRC_OP_WRITE_LAST_IMM = 0xC9,
+    MRC_OP_WRITE_ONLY = 0xCA,
+    MRC_OP_WRITE_ONLY_IMM = 0xCB,
+    MRC_OP_ACK = 0xD1,
+    MRC_OP_EP_REQUEST = 0xD8,
+    MRC_OP_EP_RESPONSE = 0xD9,
+    MRC_OP_SACK = 0xDC,
+    MRC_OP_NACK = 0xDD,
+    MRC_OP_PROBE = 0xDE,
 };
 
-enum { /* opcode flags, from the table in mrc_wire.c */
-       MRC_OPF_KNOWN = 1,
-       MRC_OPF_DATA = 2,  /* METH + RETH, consumes a PSN */
-       MRC_OPF_FIRST = 4, /* first or only */
-       MRC_OPF_LAST = 8,  /* last or only */
-       MRC_OPF_IMM = 16,
+/* Opcode flags, from the table in mrc_wire.c. */
+enum {
+    MRC_OPF_KNOWN = 1,
+    MRC_OPF_DATA = 2,  /* METH + RETH, consumes a PSN */
+    MRC_OPF_FIRST = 4, /* first or only */
+    MRC_OPF_LAST = 8,  /* last or only */
+    MRC_OPF_IMM = 16,
 };
 uint8_t mrc_opcode_flags(uint8_t opcode);
 
-enum mrc_nack_reason { /* A.9 */
-                       MRC_NACK_TRIMMED = 0x01,
-                       MRC_NACK_TRIMMED_LASTHOP = 0x02,
-                       MRC_NACK_NO_BITMAP = 0x06,
-                       MRC_NACK_NO_PKT_BUFFER = 0x07,
-                       MRC_NACK_NO_RESOURCE = 0x0A,
-                       MRC_NACK_PSN_OOR_WINDOW = 0x0B,
-                       MRC_NACK_UNEXP_EVENT = 0x19,
+/* NACK reasons (A.9). */
+enum mrc_nack_reason {
+    MRC_NACK_TRIMMED = 0x01,
+    MRC_NACK_TRIMMED_LASTHOP = 0x02,
+    MRC_NACK_NO_BITMAP = 0x06,
+    MRC_NACK_NO_PKT_BUFFER = 0x07,
+    MRC_NACK_NO_RESOURCE = 0x0A,
+    MRC_NACK_PSN_OOR_WINDOW = 0x0B,
+    MRC_NACK_UNEXP_EVENT = 0x19,
 };
 
-enum mrc_aeth { /* A.6 */
-                MRC_AETH_ACK = 0x1F,
-                MRC_AETH_NAK_PSN_SEQ = 0x60,
-                MRC_AETH_NAK_INVALID_REQUEST = 0x61,
-                MRC_AETH_NAK_REMOTE_ACCESS = 0x62,
-                MRC_AETH_NAK_REMOTE_OPERATION = 0x63,
+/* Syndromes of a transport ACK (A.6). */
+enum mrc_aeth {
+    MRC_AETH_ACK = 0x1F,
+    MRC_AETH_NAK_PSN_SEQ = 0x60,
+    MRC_AETH_NAK_INVALID_REQUEST = 0x61,
+    MRC_AETH_NAK_REMOTE_ACCESS = 0x62,
+    MRC_AETH_NAK_REMOTE_OPERATION = 0x63,
 };
 
 enum mrc_sack_mark { MRC_MARK_NONE = 0, MRC_MARK_SKIP = 1, MRC_MARK_ALWAYS_SKIP = 2 };

@@ -172,8 +172,7 @@ static bool io_key_equal(const struct mrc_lane_key *a, const struct mrc_lane_key
 {
     return a->ev == b->ev && a->dport == b->dport && a->scope_id == b->scope_id &&
            a->tmpl_len == b->tmpl_len && memcmp(a->dst, b->dst, sizeof a->dst) == 0 &&
-           memcmp(a->src, b->src, sizeof a->src) == 0 &&
-           memcmp(a->tmpl, b->tmpl, a->tmpl_len) == 0;
+           memcmp(a->src, b->src, sizeof a->src) == 0 && memcmp(a->tmpl, b->tmpl, a->tmpl_len) == 0;
 }
 
 static bool io_lanes_grow(struct mrc_io *io)

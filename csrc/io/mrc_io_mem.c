@@ -37,9 +37,9 @@ struct mem_end { /* packets on their way to this end */
     struct mem_slot *ring;
     uint64_t head; /* next to deliver; ever growing */
     uint64_t tail;
-    int event_fd;  /* readable: packets came, or room for what this end wanted to send */
-    bool waits;    /* this end was held back by a full ring */
-    bool open;     /* a port is attached */
+    int event_fd; /* readable: packets came, or room for what this end wanted to send */
+    bool waits;   /* this end was held back by a full ring */
+    bool open;    /* a port is attached */
     struct mrc_rand rand;
 };
 
@@ -206,7 +206,8 @@ static void mem_lane_close(struct mrc_io *io, uint32_t lane)
 
 /* ---- sending ---- */
 
-static void mem_copy(const struct mrc_lane_key *key, const struct mrc_tx_pkt *pkt, struct mem_slot *s)
+static void mem_copy(const struct mrc_lane_key *key, const struct mrc_tx_pkt *pkt,
+                     struct mem_slot *s)
 {
     const uint16_t udp_len = mrc_tx_udp_len(pkt);
     MRC_ASSERT(udp_len - 8u <= MEM_PKT_MAX);

@@ -33,8 +33,8 @@ enum {
 
 struct raw_lane {
     uint32_t prefix_len;
-    struct sockaddr_in6 to;          /* decides the route; the header repeats it */
-    uint8_t prefix[RAW_PREFIX_MAX];  /* all headers above BTH; lengths and class are patched */
+    struct sockaddr_in6 to;         /* decides the route; the header repeats it */
+    uint8_t prefix[RAW_PREFIX_MAX]; /* all headers above BTH; lengths and class are patched */
 };
 
 struct mrc_io_raw {
@@ -43,10 +43,10 @@ struct mrc_io_raw {
     int rx_fd;             /* protocol 41; receive descriptor 1 */
     int tx_fd;
     bool watched;
-    struct mrc_txq kept;   /* one socket, one queue */
+    struct mrc_txq kept; /* one socket, one queue */
     struct raw_lane *lanes;
     uint32_t lane_room;
-    uint32_t drops;        /* last SO_RXQ_OVFL seen */
+    uint32_t drops; /* last SO_RXQ_OVFL seen */
     const struct mrc_tx_pkt *list[MRC_IO_BURST_MAX];
     struct mmsghdr tx_msgs[MRC_IO_BURST_MAX];
     struct iovec tx_iov[MRC_IO_BURST_MAX][4];
@@ -199,8 +199,9 @@ static int raw_lane_open(struct mrc_io *io, uint32_t lane)
     struct mrc_io_raw *r = (struct mrc_io_raw *)io;
     const struct mrc_lane_key *key = &io->lanes[lane].key;
     if (!raw_template_ok(key))
-        return mrc_io_fail(io, 0, "EV 0x%08x: the outer header is not IPv6 [+ routing header] of "
-                                  "exactly %u bytes in front of IPv6",
+        return mrc_io_fail(io, 0,
+                           "EV 0x%08x: the outer header is not IPv6 [+ routing header] of "
+                           "exactly %u bytes in front of IPv6",
                            (unsigned)key->ev, (unsigned)key->tmpl_len);
     if (r->lane_room < io->lane_room) {
         struct raw_lane *lanes = realloc(r->lanes, io->lane_room * sizeof *lanes);
@@ -383,8 +384,8 @@ static uint8_t raw_outer_class(struct mrc_io_raw *r, struct msghdr *h)
     return outer;
 }
 
-/* What switches wrote into the outer header counts: CE (RFC 6040), and the class of trimmed packets,
- * since a switch sees no header but the outer one. */
+/* What switches wrote into the outer header counts: CE (RFC 6040), and the class of trimmed
+ * packets, since a switch sees no header but the outer one. */
 static void raw_outer_merge(const struct mrc_io *io, uint8_t outer, struct mrc_rx_pkt *pkt)
 {
     const uint8_t dscp = outer >> 2;

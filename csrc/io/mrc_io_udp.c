@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* UDP over IPv6 without any privilege. One connected socket per entropy value ("lane"): its source
- * port and its leased flow label are the two halves of the EV (A.12), and the kernel keeps the route
- * it found for them. Packets of one lane leave together, equal ones as one offloaded train. */
+ * port and its leased flow label are the two halves of the EV (A.12), and the kernel keeps the
+ * route it found for them. Packets of one lane leave together, equal ones as one offloaded
+ * train. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -33,9 +34,9 @@ enum {
 
 struct udp_lane {
     int fd;
-    bool watched;     /* in the epoll set for EPOLLOUT */
-    int16_t tclass;   /* the socket's own traffic class, -1: not set yet */
-    uint8_t trust;    /* falls with messages of other classes */
+    bool watched;   /* in the epoll set for EPOLLOUT */
+    int16_t tclass; /* the socket's own traffic class, -1: not set yet */
+    uint8_t trust;  /* falls with messages of other classes */
     struct mrc_txq kept;
 };
 
@@ -136,8 +137,7 @@ static int udp_lane_options(struct mrc_io *io, int fd)
 {
     const int on = 1;
     const int whole = IPV6_PMTUDISC_DO; /* too big is an error, never fragments */
-    if (udp_lane_deaf(fd) != 0 ||
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+    if (udp_lane_deaf(fd) != 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) != 0 ||
         setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &whole, sizeof whole) != 0)
         return mrc_io_fail(io, errno, "cannot set up a sending socket");
@@ -224,7 +224,8 @@ static void udp_lane_close(struct mrc_io *io, uint32_t lane)
 
 /* ---- building messages ---- */
 
-/* How many packets from list[0] on make one message: equal class and length, a shorter one ends it. */
+/* How many packets from list[0] on make one message: equal class and length, a shorter one ends
+ * it. */
 static struct udp_msg udp_plan(const struct mrc_io_udp *u, size_t at, size_t n)
 {
     const struct mrc_tx_pkt *first = u->list[at];
@@ -327,16 +328,13 @@ static enum udp_verdict udp_judge(struct mrc_io_udp *u, const struct udp_msg *m,
 {
     struct mrc_io *io = &u->io;
     switch (error) {
-    case EAGAIN:
-        io->stats.tx_blocked++;
-        return UDP_FULL;
+    case EAGAIN: io->stats.tx_blocked++; return UDP_FULL;
     case ENOBUFS:
     case ENOMEM: /* the socket has room: EPOLLOUT would not wait */
         io->stats.tx_blocked++;
         io->retry = true;
         return UDP_FULL;
-    case EINTR:
-        return UDP_AGAIN;
+    case EINTR: return UDP_AGAIN;
     case ECONNREFUSED: /* an ICMP answer to an earlier packet; this one has not been tried */
         io->stats.tx_refused++;
         if (!*retried) {
@@ -352,10 +350,8 @@ static enum udp_verdict udp_judge(struct mrc_io_udp *u, const struct udp_msg *m,
         io->stats.gso_refused++;
         io->stats.caps &= ~(uint32_t)MRC_IO_CAP_GSO;
         return UDP_REBUILD;
-    case EMSGSIZE: /* about this message; a shorter one may pass */
-        return UDP_SKIP;
-    default: /* ENETUNREACH, EHOSTUNREACH, ENETDOWN, EPERM, ...: about the lane */
-        return UDP_DEAD;
+    case EMSGSIZE: /* about this message; a shorter one may pass */ return UDP_SKIP;
+    default: /* ENETUNREACH, EHOSTUNREACH, ENETDOWN, EPERM, ...: about the lane */ return UDP_DEAD;
     }
 }
 
@@ -375,7 +371,8 @@ static void udp_count(struct mrc_io *io, const struct udp_msg *plan, size_t n)
     io->stats.tx_trains += n;
 }
 
-/* Sends list[0..n). Returns how many packets are done with, sent or refused; the others must wait. */
+/* Sends list[0..n). Returns how many packets are done with, sent or refused; the others must
+ * wait. */
 static size_t udp_send(struct mrc_io_udp *u, uint32_t lane, size_t n)
 {
     struct mrc_io *io = &u->io;
@@ -395,18 +392,14 @@ static size_t udp_send(struct mrc_io_udp *u, uint32_t lane, size_t n)
         const int error = sent < 0 ? errno : EAGAIN;
         const size_t done = u->plan[at].first;
         switch (udp_judge(u, &u->plan[at], error, &retried)) {
-        case UDP_AGAIN:
-            break;
-        case UDP_FULL:
-            return done;
+        case UDP_AGAIN: break;
+        case UDP_FULL: return done;
         case UDP_SKIP:
             udp_lost(io, lane, u->plan[at].count, error);
             retried = false;
             at++;
             break;
-        case UDP_DEAD:
-            udp_lost(io, lane, n - done, error);
-            return n;
+        case UDP_DEAD: udp_lost(io, lane, n - done, error); return n;
         case UDP_REBUILD: /* the rest, packet by packet */
             memmove(u->list, u->list + done, (n - done) * sizeof u->list[0]);
             return done + udp_send(u, lane, n - done);

@@ -8,7 +8,8 @@
 #include "../core/mrc_engine.h"
 #include "mrc_io.h"
 
-enum { /* mrc_pump_turn result bits */
+/* What mrc_pump_turn returns. */
+enum {
     MRC_TURN_MORE = 1,    /* budget used up: call again soon */
     MRC_TURN_CQ = 2,      /* completions are waiting */
     MRC_TURN_EVENT = 4,   /* EV events are waiting */
@@ -19,7 +20,7 @@ struct mrc_pump;
 
 struct mrc_pump *mrc_pump_create(const struct mrc_engine_cfg *cfg); /* NULL: no memory or cfg bad */
 void mrc_pump_destroy(struct mrc_pump *p);
-int mrc_pump_fd(const struct mrc_pump *p); /* readable when a turn is due */
+int mrc_pump_fd(const struct mrc_pump *p);            /* readable when a turn is due */
 const char *mrc_pump_error(const struct mrc_pump *p); /* last refusal, in words; "" when none */
 /* One turn: packets in, time, packets out, timer armed. budget = packets each way (0 = 1024).
  * BUSY when another thread is inside. */
@@ -35,7 +36,7 @@ int mrc_pump_port_stats(struct mrc_pump *p, uint32_t port, struct mrc_port_stats
  * in use. */
 int mrc_pump_path_create(struct mrc_pump *p, uint32_t port, const struct mrc_peer_addr *peer,
                          const struct mrc_path_cfg *cfg, const struct mrc_lane_cfg *lanes,
-                         uint8_t src_out[16]); /* -> path id */
+                         uint8_t src_out[16]);                /* -> path id */
 int mrc_pump_path_destroy(struct mrc_pump *p, uint32_t path); /* BUSY while QPs use it */
 int mrc_pump_path_stats(struct mrc_pump *p, uint32_t path, struct mrc_path_stats *out,
                         int max); /* -> count */

@@ -42,8 +42,8 @@ struct mrc_pump {
     int epoll_fd;
     int timer_fd;
     int kick_fd;
-    bool kicked;     /* kick_fd is readable */
-    mrc_ns armed;    /* what timer_fd is set to */
+    bool kicked;  /* kick_fd is readable */
+    mrc_ns armed; /* what timer_fd is set to */
     uint32_t port_count;
     struct pump_port ports[PUMP_PORTS_MAX];
     struct pump_block *blocks;

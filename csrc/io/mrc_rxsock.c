@@ -36,12 +36,12 @@ struct mrc_rxsock_state {
     struct iovec iov[RXSOCK_MSGS];
     struct sockaddr_in6 from[RXSOCK_MSGS];
     _Alignas(struct cmsghdr) uint8_t control[RXSOCK_MSGS][RXSOCK_CONTROL];
-    uint32_t count;       /* messages of the last call */
-    uint32_t at;          /* message being taken apart */
-    uint32_t offset;      /* in that message */
-    uint32_t segment;     /* its segment size */
-    bool more;            /* the last call filled all messages: there may be more */
-    uint32_t drops;       /* last SO_RXQ_OVFL seen */
+    uint32_t count;         /* messages of the last call */
+    uint32_t at;            /* message being taken apart */
+    uint32_t offset;        /* in that message */
+    uint32_t segment;       /* its segment size */
+    bool more;              /* the last call filled all messages: there may be more */
+    uint32_t drops;         /* last SO_RXQ_OVFL seen */
     struct mrc_rx_pkt head; /* what the segments of this message have in common */
     uint8_t bytes[RXSOCK_MSGS][RXSOCK_BYTES];
 };
@@ -125,7 +125,8 @@ static void rxsock_prepare(struct mrc_rxsock_state *st)
     }
 }
 
-int mrc_rxsock_open(struct mrc_io *io, struct mrc_rxsock *s, const struct mrc_port_cfg *cfg, uint32_t n)
+int mrc_rxsock_open(struct mrc_io *io, struct mrc_rxsock *s, const struct mrc_port_cfg *cfg,
+                    uint32_t n)
 {
     s->fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s->fd < 0)

@@ -14,7 +14,8 @@ struct mrc_rxsock {
 
 /* Binds cfg->addr and the first free of cfg->udp_port..+udp_port_tries, sets buffers and options,
  * enters the epoll set as receive descriptor n. Fills io->stats and capabilities. */
-int mrc_rxsock_open(struct mrc_io *io, struct mrc_rxsock *s, const struct mrc_port_cfg *cfg, uint32_t n);
+int mrc_rxsock_open(struct mrc_io *io, struct mrc_rxsock *s, const struct mrc_port_cfg *cfg,
+                    uint32_t n);
 void mrc_rxsock_close(struct mrc_io *io, struct mrc_rxsock *s);
 /* Up to max packets; clears bit n of io->rx_ready when there are no more. */
 size_t mrc_rxsock_burst(struct mrc_io *io, struct mrc_rxsock *s, uint32_t n, struct mrc_rx_pkt *out,

@@ -94,7 +94,10 @@ static inline uint32_t port_lane(struct port *from, const struct port *to, uint3
 }
 
 /* Packet number n: every byte follows from n and its place. */
-static inline uint8_t port_byte(uint32_t n, uint32_t i) { return (uint8_t)(n * 37 + i * 5 + i / 251); }
+static inline uint8_t port_byte(uint32_t n, uint32_t i)
+{
+    return (uint8_t)(n * 37 + i * 5 + i / 251);
+}
 
 static uint8_t port_payload[256][4096];
 

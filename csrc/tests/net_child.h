@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A test in a network namespace of its own, in a child process: as root, or inside a user namespace.
- * Where neither is allowed the test is skipped by name; checks that fail in the child fail here. */
+/* A test in a network namespace of its own, in a child process: as root, or inside a user
+ * namespace. Where neither is allowed the test is skipped by name; checks that fail in the child
+ * fail here. */
 #ifndef MRC_TEST_NET_CHILD_H
 #define MRC_TEST_NET_CHILD_H
 

@@ -28,7 +28,7 @@ TEST(rxtrack_classify__window_edges)
     CHECK(mrc_rxtrack_classify(&t, mrc_psn(99)) == MRC_RX_DUPLICATE);
     CHECK(mrc_rxtrack_classify(&t, mrc_psn(227 + (1 << 22) - 1)) == MRC_RX_OOR_WINDOW);
     CHECK(mrc_rxtrack_classify(&t, mrc_psn(227 + (1 << 22))) == MRC_RX_STALE); /* H8 */
-    CHECK(mrc_rxtrack_classify(&t, mrc_psn(99 - (1 << 22) - 1)) == MRC_RX_STALE);
+    CHECK(mrc_rxtrack_classify(&t, mrc_psn(99u - (1u << 22) - 1u)) == MRC_RX_STALE);
 }
 
 TEST(rxtrack_accept__sack_of_the_worked_example)
