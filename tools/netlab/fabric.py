@@ -57,7 +57,7 @@ class Host:
     def run(self, argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[Any]:
         """Run a process in this host to its end: subprocess.run with its options."""
         options.setdefault("check", False)
-        return subprocess.run(self.command(argv), **_with_env(self._fabric, options))
+        return subprocess.run(self.command(argv), **_with_env(self._fabric, options))  # noqa: PLW1510
 
     def socket(self, family: int, kind: int, proto: int = 0) -> socket.socket:
         """A socket of the calling process that lives in this host."""
