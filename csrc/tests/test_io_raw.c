@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The raw backend on the loopback of a namespace: what it sends is looked at from outside, what it
+ * receives is built by hand. */
+#include "io_port.h"
+#include "net_child.h"
+#include "t.h"
+
+#include <linux/capability.h>
+#include <sys/syscall.h>
+
+enum { IP_LEN = 40, UDP_LEN = 8, SRH_LEN = 24, NH_UDP = 17, NH_IPV6 = 41, NH_ROUTING = 43 };
+
+static const uint8_t carrier[16] = {0xFC, 0xBB, [15] = 1}; /* made local by child_fabric */
+
+static void child_fabric(void)
+{
+    child_loopback(9000);
+    child_write("/proc/sys/net/ipv6/conf/all/seg6_enabled", "1");
+    child_write("/proc/sys/net/ipv6/conf/lo/seg6_enabled", "1");
+    CHECK_EQ(system("ip -6 addr add fcbb::1/128 dev lo nodad"), 0);
+}
+
+/* IPv6 header in front of len bytes. */
+static void put_ip(uint8_t *p, uint8_t tclass, uint16_t len, uint8_t next, const uint8_t dst[16])
+{
+    mrc_put32(p, 0x60000000u | (uint32_t)tclass << 20 | 0x12345);
+    mrc_put16(p + 4, len);
+    p[6] = next;
+    p[7] = 64;
+    memcpy(p + 8, port_loopback, 16);
+    memcpy(p + 24, dst, 16);
+}
+
+static size_t put_template(uint8_t *t, bool srh)
+{
+    put_ip(t, 0, 0, srh ? NH_ROUTING : NH_IPV6, carrier);
+    if (!srh)
+        return IP_LEN;
+    uint8_t *r = t + IP_LEN; /* debug copy of the carrier, no segments left (A.13.2 b) */
+    memset(r, 0, SRH_LEN);
+    r[0] = NH_IPV6;
+    r[1] = 2;
+    r[2] = 4;
+    memcpy(r + 8, carrier, 16);
+    return IP_LEN + SRH_LEN;
+}
+
+static uint32_t raw_lane(struct port *a, const struct port *b, uint32_t ev, int kind)
+{
+    struct mrc_lane_key key = port_key(b, ev);
+    if (kind > 0)
+        key.tmpl_len = (uint16_t)put_template(key.tmpl, kind == 2);
+    const int64_t lane = mrc_io_lane_get(a->io, &key);
+    if (lane < 0) {
+        printf("cannot open lane: %s\n", a->io->error);
+        abort();
+    }
+    return (uint32_t)lane;
+}
+
+/* No encapsulation, uSID carrier, uSID carrier and SRH: the same packet arrives. */
+static int child_round_trip(void)
+{
+    child_fabric();
+    struct port a = port_open(MRC_IO_RAW);
+    struct port b = port_open(MRC_IO_RAW);
+    for (int kind = 0; kind < 3; kind++) {
+        const uint32_t lane = raw_lane(&a, &b, 0xBEEFC123, kind);
+        struct mrc_tx_pkt pkts[40];
+        for (uint32_t i = 0; i < 40; i++) {
+            pkts[i] = port_pkt(&a, lane, i, i * 100);
+            pkts[i].tclass = (uint8_t)(4 * i + 2);
+        }
+        port_tx(&a, pkts, 40);
+        size_t n = 0;
+        const struct arrival *in = port_rx(&b, 40, &n);
+        CHECK_EQ(n, 40);
+        for (uint32_t i = 0; i < n; i++) {
+            CHECK(port_same(&in[i], i, i * 100));
+            CHECK_EQ(mrc_wire_ev(in[i].pkt.flow_label, in[i].pkt.sport), 0xBEEFC123);
+            CHECK_EQ(in[i].pkt.tclass, 4 * i + 2);
+            CHECK_EQ(in[i].pkt.dport, b.io->stats.udp_port);
+            CHECK_EQ(in[i].pkt.port, 3);
+            CHECK_MEM(in[i].pkt.src, port_loopback, 16);
+            CHECK_MEM(in[i].pkt.dst, port_loopback, 16);
+        }
+        size_t stray = 0;
+        port_rx(&a, 0, &stray); /* its filter keeps out what is for b */
+        CHECK_EQ(stray, 0);
+    }
+    CHECK_EQ(a.io->stats.tx_packets, 120);
+    CHECK_EQ(a.io->stats.tx_errors, 0);
+    CHECK_EQ(b.io->stats.rx_malformed, 0);
+    port_close(&a);
+    port_close(&b);
+    return 0;
+}
+
+TEST(raw_tx__plain_usid_and_srh_arrive)
+{
+    child_run("raw_tx__plain_usid_and_srh_arrive", child_round_trip);
+}
+
+/* Every byte of the headers, as another socket sees them. */
+static int child_bytes(void)
+{
+    child_fabric();
+    struct port a = port_open(MRC_IO_RAW);
+    const int tap = socket(AF_INET6, SOCK_RAW | SOCK_CLOEXEC, NH_IPV6);
+    const uint32_t lane = raw_lane(&a, &a, 0xBEEFC123, 1);
+    struct mrc_tx_pkt pkt = port_pkt(&a, lane, 1, 100);
+    pkt.tclass = 0xBA;
+    port_tx(&a, &pkt, 1);
+    uint8_t got[512];
+    uint8_t want[IP_LEN + UDP_LEN];
+    CHECK_EQ(recv(tap, got, sizeof got, 0), IP_LEN + UDP_LEN + 136);
+    put_ip(want, 0xBA, UDP_LEN + 136, NH_UDP, port_loopback);
+    mrc_put32(want, 0x6BA00000u | 0xBEEF); /* field report 70 */
+    mrc_put16(want + IP_LEN, 0xC123);
+    mrc_put16(want + IP_LEN + 2, a.io->stats.udp_port);
+    mrc_put16(want + IP_LEN + 4, UDP_LEN + 136);
+    mrc_put16(want + IP_LEN + 6, 0); /* field report 69: zero (H37), never a partial sum */
+    CHECK_MEM(got, want, sizeof want);
+    for (uint32_t i = 0; i < 136; i++)
+        CHECK_EQ(got[IP_LEN + UDP_LEN + i], port_byte(1, i));
+    close(tap);
+    port_close(&a);
+    return 0;
+}
+
+TEST(raw_tx__header_bytes) { child_run("raw_tx__header_bytes", child_bytes); }
+
+/* ---- packets built by hand ---- */
+
+struct craft {
+    uint8_t outer_class;
+    uint8_t inner_class;
+    uint16_t udp_len;  /* as stated */
+    uint16_t ip_len;   /* as stated by the inner header */
+    uint16_t present;  /* bytes after the UDP header */
+    uint16_t cut;      /* != 0: bytes of the inner packet that are there at all */
+    uint16_t dport;
+    uint8_t version;
+    uint8_t next;
+};
+
+static void craft_send(const struct craft *c)
+{
+    static uint8_t p[8192];
+    uint8_t *in = p + IP_LEN;
+    const size_t whole = IP_LEN + UDP_LEN + (size_t)c->present;
+    const size_t len = c->cut != 0 ? c->cut : whole;
+    put_ip(p, c->outer_class, (uint16_t)len, NH_IPV6, carrier);
+    put_ip(in, c->inner_class, c->ip_len, c->next, port_loopback);
+    in[0] = (uint8_t)(c->version << 4 | (in[0] & 15));
+    mrc_put16(in + IP_LEN, 0xC123);
+    mrc_put16(in + IP_LEN + 2, c->dport);
+    mrc_put16(in + IP_LEN + 4, c->udp_len);
+    for (uint32_t i = 0; i < c->present; i++)
+        in[IP_LEN + UDP_LEN + i] = port_byte(1, i);
+    struct sockaddr_in6 to = {.sin6_family = AF_INET6};
+    memcpy(&to.sin6_addr, carrier, 16);
+    const int fd = socket(AF_INET6, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
+    CHECK_EQ(sendto(fd, p, IP_LEN + len, 0, (struct sockaddr *)&to, sizeof to), IP_LEN + len);
+    close(fd);
+}
+
+static struct craft craft_good(const struct port *to)
+{
+    return (struct craft){.udp_len = UDP_LEN + 100,
+                          .ip_len = UDP_LEN + 100,
+                          .present = 100,
+                          .dport = to->io->stats.udp_port,
+                          .version = 6,
+                          .next = NH_UDP};
+}
+
+/* field report 68, A.13.1: CE counts wherever it was set; the class inside stays. */
+static int child_ecn(void)
+{
+    child_fabric();
+    struct port b = port_open(MRC_IO_RAW);
+    for (uint8_t outer = 0; outer < 4; outer++) {
+        for (uint8_t inner = 0; inner < 4; inner++) {
+            struct craft c = craft_good(&b);
+            c.outer_class = (uint8_t)(9 << 2 | outer);
+            c.inner_class = (uint8_t)(7 << 2 | inner);
+            craft_send(&c);
+            size_t n = 0;
+            const struct arrival *in = port_rx(&b, 1, &n);
+            CHECK_EQ(n, 1);
+            CHECK_EQ(in->pkt.outer_ce, outer == 3);
+            CHECK_EQ(in->pkt.tclass, 7 << 2 | inner);
+        }
+    }
+    port_close(&b);
+    return 0;
+}
+
+TEST(raw_rx__outer_ce) { child_run("raw_rx__outer_ce", child_ecn); }
+
+/* A.13.6: cut packets, their lengths corrected or not, their class rewritten outside or inside. */
+static int child_trimmed(void)
+{
+    child_fabric();
+    struct port b = port_open(MRC_IO_RAW);
+    b.io->dscp_trimmed[0] = 12;
+    b.io->dscp_trimmed[1] = 16;
+    for (int k = 0; k < 4; k++) {
+        struct craft c = craft_good(&b);
+        const uint8_t dscp = k & 2 ? 16 : 12;
+        c.present = 36;
+        c.outer_class = (uint8_t)(dscp << 2 | 3);
+        c.inner_class = k & 1 ? c.outer_class : 4 << 2 | 2;
+        if (k & 1) { /* a software switch mends the lengths */
+            c.udp_len = UDP_LEN + 36;
+            c.ip_len = UDP_LEN + 36;
+        }
+        craft_send(&c);
+        size_t n = 0;
+        const struct arrival *in = port_rx(&b, 1, &n);
+        CHECK_EQ(n, 1);
+        CHECK_EQ(in->pkt.len, 36);
+        CHECK_EQ(in->pkt.udp_len, c.udp_len);
+        CHECK_EQ(in->pkt.tclass >> 2, dscp);
+        CHECK(in->pkt.outer_ce);
+    }
+    port_close(&b);
+    return 0;
+}
+
+TEST(raw_rx__trimmed) { child_run("raw_rx__trimmed", child_trimmed); }
+
+static int child_malformed(void)
+{
+    child_fabric();
+    struct port b = port_open(MRC_IO_RAW);
+    const struct craft good = craft_good(&b);
+    struct craft c = good;
+    uint64_t bad = 0;
+    for (uint16_t cut = 44; cut < 48; cut++, bad++) { /* shorter ones stop at the filter */
+        c.cut = cut;
+        craft_send(&c);
+    }
+    c = good;
+    c.version = 4;
+    craft_send(&c);
+    bad++;
+    for (uint16_t len = 0; len < UDP_LEN; len++, bad++) {
+        c = good;
+        c.udp_len = len;
+        craft_send(&c);
+    }
+    for (uint16_t cut = 1; cut < 44; cut++) {
+        c = good;
+        c.cut = cut;
+        craft_send(&c);
+    }
+    c = good;
+    c.next = NH_ROUTING;
+    craft_send(&c);
+    c = good;
+    c.dport++;
+    craft_send(&c);
+    c = good;
+    c.udp_len = UDP_LEN; /* an empty datagram is none of ours, but harmless: the core drops it */
+    craft_send(&c);
+    c = good;
+    c.present = 200; /* bytes past the UDP length are not the packet's */
+    craft_send(&c);
+    craft_send(&good);
+    size_t n = 0;
+    const struct arrival *in = port_rx(&b, 3, &n);
+    CHECK_EQ(n, 3);
+    CHECK_EQ(in[0].pkt.len, 0);
+    CHECK_EQ(in[1].pkt.len, 100);
+    CHECK_EQ(in[2].pkt.len, 100);
+    CHECK_EQ(b.io->stats.rx_malformed, bad);
+    port_close(&b);
+    return 0;
+}
+
+TEST(raw_rx__malformed) { child_run("raw_rx__malformed", child_malformed); }
+
+/* An ordinary UDP port hears a raw one without encapsulation: the zero checksum is accepted (H37). */
+static int child_to_udp(void)
+{
+    child_fabric();
+    struct port a = port_open(MRC_IO_RAW);
+    struct port b = port_open(MRC_IO_UDP);
+    struct mrc_tx_pkt pkt = port_pkt(&a, raw_lane(&a, &b, 0x0001C123, 0), 1, 100);
+    port_tx(&a, &pkt, 1);
+    struct mrc_tx_pkt back = port_pkt(&b, port_lane(&b, &a, 0x0002C124), 2, 100);
+    port_tx(&b, &back, 1);
+    size_t n = 0;
+    const struct arrival *in = port_rx(&b, 1, &n);
+    CHECK(n == 1 && port_same(in, 1, 100));
+    in = port_rx(&a, 1, &n);
+    CHECK(n == 1 && port_same(in, 2, 100) && in->pkt.flow_label == 2);
+    port_close(&a);
+    port_close(&b);
+    return 0;
+}
+
+TEST(raw_tx__to_and_from_a_udp_port)
+{
+    child_run("raw_tx__to_and_from_a_udp_port", child_to_udp);
+}
+
+static int raw_fault_left;
+static int raw_fault(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
+{
+    if (raw_fault_left-- > 0)
+        return sendmmsg(fd, msgs, n < 2 ? n : 2, flags);
+    errno = EAGAIN;
+    return -1;
+}
+
+static int child_blocked(void)
+{
+    child_fabric();
+    struct port a = port_open(MRC_IO_RAW);
+    struct port b = port_open(MRC_IO_RAW);
+    const uint32_t lane = raw_lane(&a, &b, 0xC123, 1);
+    struct mrc_tx_pkt pkts[10];
+    for (uint32_t i = 0; i < 10; i++)
+        pkts[i] = port_pkt(&a, lane, i, 100);
+    a.io->sys_sendmmsg = raw_fault;
+    raw_fault_left = 2;
+    port_tx(&a, pkts, 8);
+    CHECK_EQ(a.io->queues_held, 1);
+    port_tx(&a, pkts + 8, 2);
+    raw_fault_left = 100;
+    port_poll(&a, PORT_WAIT_MS);
+    size_t n = 0;
+    const struct arrival *in = port_rx(&b, 10, &n);
+    CHECK_EQ(n, 10);
+    for (uint32_t i = 0; i < n; i++)
+        CHECK(port_same(&in[i], i, 100));
+    CHECK_EQ(a.io->queues_held, 0);
+    port_close(&a);
+    port_close(&b);
+    return 0;
+}
+
+TEST(raw_tx__full_socket_resumes_in_order)
+{
+    child_run("raw_tx__full_socket_resumes_in_order", child_blocked);
+}
+
+/* No route for one carrier: its lane fails, the other goes on. Too big is an error as well. */
+static int child_refused(void)
+{
+    child_fabric();
+    struct port a = port_open(MRC_IO_RAW);
+    struct port b = port_open(MRC_IO_RAW);
+    struct mrc_lane_key key = port_key(&b, 0xC124);
+    put_ip(key.tmpl, 0, 0, NH_IPV6, carrier);
+    key.tmpl[24] = 0x20;
+    key.tmpl_len = IP_LEN;
+    const uint32_t bad = (uint32_t)mrc_io_lane_get(a.io, &key);
+    const uint32_t good = raw_lane(&a, &b, 0xC123, 1);
+    struct mrc_tx_pkt pkts[10];
+    for (uint32_t i = 0; i < 10; i++)
+        pkts[i] = port_pkt(&a, i % 2 ? good : bad, i, 100);
+    port_tx(&a, pkts, 10);
+    size_t n = 0;
+    port_rx(&b, 5, &n);
+    CHECK_EQ(n, 5);
+    CHECK_EQ(a.io->stats.tx_errors, 5);
+    CHECK_EQ(a.io->failed_count, 1);
+    CHECK_EQ(a.io->failed[0], bad);
+    child_loopback(1500);
+    struct mrc_tx_pkt big = port_pkt(&a, good, 1, 4096);
+    port_tx(&a, &big, 1);
+    CHECK_EQ(a.io->stats.tx_errno, EMSGSIZE);
+    CHECK_EQ(a.io->failed_count, 2);
+    port_close(&a);
+    port_close(&b);
+    return 0;
+}
+
+TEST(raw_tx__refusals_stay_with_their_lane)
+{
+    child_run("raw_tx__refusals_stay_with_their_lane", child_refused);
+}
+
+static int child_templates(void)
+{
+    child_fabric();
+    struct port a = port_open(MRC_IO_RAW);
+    struct mrc_lane_key good = port_key(&a, 0xC123);
+    good.tmpl_len = (uint16_t)put_template(good.tmpl, true);
+    const struct {
+        uint16_t at;
+        uint8_t value;
+        uint16_t len;
+    } wrong[] = {
+        {0, 0x40, 64}, {6, NH_UDP, 64}, {6, NH_IPV6, 64}, {40, NH_UDP, 64},
+        {41, 4, 64},   {41, 255, 64},   {7, 64, 39},      {7, 64, 40},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct mrc_lane_key key = good;
+        key.tmpl[wrong[i].at] = wrong[i].value;
+        key.tmpl_len = wrong[i].len;
+        CHECK_EQ(mrc_io_lane_get(a.io, &key), (uint64_t)MRC_ERR_INVAL);
+    }
+    CHECK(mrc_io_lane_get(a.io, &good) >= 0);
+    port_close(&a);
+    return 0;
+}
+
+TEST(raw_lane__templates_are_checked)
+{
+    child_run("raw_lane__templates_are_checked", child_templates);
+}
+
+static int child_no_privilege(void)
+{
+    child_fabric();
+    const size_t fds = port_open_fds();
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {{0}};
+    CHECK_EQ(syscall(SYS_capset, &head, none), 0);
+    const struct mrc_port_cfg cfg = port_cfg(MRC_IO_RAW);
+    struct port p = port_try(&cfg);
+    CHECK(p.io == NULL);
+    CHECK_EQ(p.err, -(1000 + EPERM));
+    CHECK(strstr(p.error, "CAP_NET_RAW") != NULL);
+    CHECK_EQ(port_open_fds(), fds);
+    return 0;
+}
+
+TEST(raw_open__names_the_missing_capability)
+{
+    child_run("raw_open__names_the_missing_capability", child_no_privilege);
+}
