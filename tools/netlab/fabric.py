@@ -55,9 +55,9 @@ class Host:
         return subprocess.Popen(self.command(argv), **_with_env(self._fabric, popen))
 
     def run(self, argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[Any]:
-        """Run a process in this host to its end: subprocess.run with its options."""
-        options.setdefault("check", False)
-        return subprocess.run(self.command(argv), **_with_env(self._fabric, options))  # noqa: PLW1510
+        """Run a process in this host to its end: subprocess.run with its options but ``check``."""
+        options = _with_env(self._fabric, options)
+        return subprocess.run(self.command(argv), check=False, **options)
 
     def socket(self, family: int, kind: int, proto: int = 0) -> socket.socket:
         """A socket of the calling process that lives in this host."""
