@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What has been seen so far: the state behind the view and the summary. No input, no output."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tools.netlab import Spine
+
+HISTORY = 120
+
+
+@dataclass
+class PathRow:
+    """One path as the sender reports it."""
+
+    ev: int
+    place: Spine
+    state: str = "GOOD"
+    bytes: int = 0
+    bits_per_second: float = 0.0
+
+
+@dataclass
+class SenderClock:
+    """Maps the sender's times (seconds from its start) to the monotonic clock.
+
+    A report tells its own end in the sender's time and arrives a little later; the earliest arrival
+    ever seen, relative to that, is the offset. What remains is the delay of the fastest report,
+    well below a millisecond.
+    """
+
+    offset: float = float("inf")
+
+    def seen(self, sender_s: float, arrival: float) -> None:
+        """A report that ended at ``sender_s`` has arrived."""
+        self.offset = min(self.offset, arrival - sender_s)
+
+    def monotonic(self, sender_s: float) -> float:
+        """The sender's time on the monotonic clock."""
+        return self.offset + sender_s
+
+
+@dataclass
+class Story:
+    """Everything known. Times are on the monotonic clock, ``begin`` is zero for people."""
+
+    places: Mapping[int, Spine]
+    title: str
+    begin: float = field(default_factory=time.monotonic)
+    phase: str = "building"
+    log: list[tuple[float, str]] = field(default_factory=list)
+    goodput: deque[float] = field(default_factory=lambda: deque(maxlen=HISTORY))
+    peak: float = 0.0
+    clock: SenderClock = field(default_factory=SenderClock)
+    cut_spine: Spine | None = None
+    cut_at: float | None = None
+    heal_at: float | None = None
+    steady: dict[int, int] = field(default_factory=dict)
+    """Bytes per EV in the whole intervals before the cut."""
+    flowing: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the transfer of this phase has moved its first bytes."""
+    paths: dict[int, PathRow] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """One row per path, in the order of the EVs."""
+        self.paths = {ev: PathRow(ev, self.places[ev]) for ev in sorted(self.places)}
+
+    def say(self, text: str, at: float | None = None) -> None:
+        """Add a line to the log."""
+        self.log.append((time.monotonic() if at is None else at, text))
+
+    @property
+    def usable(self) -> int:
+        """How many paths carry data."""
+        return sum(row.state in ("GOOD", "SKIP") for row in self.paths.values())
+
+    @property
+    def cut_ev(self) -> int | None:
+        """The EV whose spine was cut."""
+        found = [ev for ev, place in self.places.items() if place == self.cut_spine]
+        return found[0] if found else None
+
+    def new_transfer(self, phase: str) -> None:
+        """The next program run begins: its clock and its counters are new."""
+        self.phase = phase
+        self.clock = SenderClock()
+        self.goodput.clear()
+        self.flowing.clear()
+        for row in self.paths.values():
+            row.bytes, row.bits_per_second, row.state = 0, 0.0, "GOOD"
+
+    def interval(self, data: Mapping[str, Any], arrival: float) -> None:
+        """One report of the sender."""
+        total = data["sum"]
+        self.clock.seen(total["end"], arrival)
+        self.goodput.append(total["bits_per_second"])
+        self.peak = max(self.peak, total["bits_per_second"])
+        seconds = total["seconds"]
+        if total["bytes"]:
+            self.flowing.set()
+        for path in data["paths"]:
+            row = self.paths.get(path["ev"])
+            if row is None:
+                continue
+            row.state = path["state"]
+            row.bytes += path["bytes_sent"]
+            row.bits_per_second = path["bytes_sent"] * 8 / seconds if seconds else 0.0
+            if self.cut_at is None:
+                self.steady[row.ev] = self.steady.get(row.ev, 0) + path["bytes_sent"]
+        for event in data["mrc"]["ev_events"]:
+            self._event(event)
+
+    def _event(self, event: Mapping[str, Any]) -> None:
+        before, after = event["from"], event["to"]
+        if "SKIP" in (before, after):
+            return  # every congestion mark makes one; the view shows the state
+        at = self.clock.monotonic(event["t"])
+        name = self.name(event["ev"])
+        since = self._since(event["ev"], at, after)
+        self.say(f"{name} {before} -> {after} ({event['reason']}){since}", at)
+
+    def _since(self, ev: int, at: float, after: str) -> str:
+        if ev != self.cut_ev:
+            return ""
+        if after == "GOOD" and self.heal_at is not None and at >= self.heal_at:
+            return f", {(at - self.heal_at) * 1e3:.1f} ms after the heal"
+        if after == "ASSUMED_BAD" and self.cut_at is not None and self.heal_at is None:
+            return f", {(at - self.cut_at) * 1e3:.1f} ms after the cut"
+        return ""
+
+    def name(self, ev: int) -> str:
+        """A path in words."""
+        plane, spine = self.places.get(ev, (0, 0))
+        return f"path {ev} (plane {plane}, spine {spine})"

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Shows a story while it happens: a live screen on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from .story import PathRow, Story
+
+REFRESH_S = 0.1
+PLAIN_S = 1.0
+LOG_LINES = 8
+BAR = 8
+BLOCKS = " ▁▂▃▄▅▆▇█"
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+STYLES = {"GOOD": "green", "SKIP": "yellow", "ASSUMED_BAD": "bold red", "DENIED": "dim"}
+WORDS = {"SKIP": "skip", "ASSUMED_BAD": "BAD", "DENIED": "denied"}
+
+
+async def watch(story: Story, console: Console) -> None:
+    """Show until cancelled; what is still unsaid then is said before returning."""
+    if console.is_terminal and not console.is_dumb_terminal:
+        await _live(story, console)
+    else:
+        await _plain(story, console)
+
+
+async def _live(story: Story, console: Console) -> None:
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        try:
+            while True:
+                live.update(screen(story), refresh=True)
+                await asyncio.sleep(REFRESH_S)
+        finally:
+            live.update(screen(story), refresh=True)
+
+
+async def _plain(story: Story, console: Console) -> None:
+    said, next_line, phase = 0, 0.0, ""
+    try:
+        while True:
+            if story.phase != phase:
+                phase = story.phase
+                console.print(f"{_time(story)} == {phase}", highlight=False, soft_wrap=True)
+            said = _say_new(story, console, said)
+            if story.goodput and time.monotonic() >= next_line:
+                next_line = time.monotonic() + PLAIN_S
+                console.print(f"{_time(story)} {_headline(story)}", highlight=False)
+            await asyncio.sleep(REFRESH_S)
+    finally:
+        _say_new(story, console, said)
+
+
+def _say_new(story: Story, console: Console, said: int) -> int:
+    for at, text in story.log[said:]:
+        console.print(f"{_time(story, at)} {text}", highlight=False, soft_wrap=True, markup=False)
+    return len(story.log)
+
+
+def _time(story: Story, at: float | None = None) -> str:
+    return f"{(time.monotonic() if at is None else at) - story.begin:7.3f}"
+
+
+def _headline(story: Story) -> str:
+    now = story.goodput[-1] if story.goodput else 0.0
+    return f"{now / 1e9:6.2f} Gbit/s   {story.usable}/{len(story.paths)} paths in use"
+
+
+def screen(story: Story) -> RenderableType:
+    """The whole screen, at most 24 lines of 80 columns."""
+    head = Text.assemble((f" {story.phase} ", "bold reverse"), "  ", (_headline(story), "bold"))
+    return Group(
+        Text(story.title, style="dim", overflow="ellipsis", no_wrap=True),
+        head,
+        Text(_sparkline(story), style="cyan", overflow="crop", no_wrap=True),
+        _grid(story),
+        Panel(Text("\n").join(_log(story)), title="events", height=LOG_LINES + 2),
+    )
+
+
+def _sparkline(story: Story) -> str:
+    top = max(story.peak, 1.0)
+    recent = list(story.goodput)[-78:]
+    return "".join(BLOCKS[round(value / top * (len(BLOCKS) - 1))] for value in recent)
+
+
+def _grid(story: Story) -> Table:
+    planes = sorted({place[0] for place in story.places.values()})
+    spines = sorted({place[1] for place in story.places.values()})
+    rows = {row.place: row for row in story.paths.values()}
+    top = max((row.bits_per_second for row in rows.values()), default=0.0)
+    table = Table(box=None, padding=(0, 1))
+    table.add_column("Gbit/s", style="dim")
+    for plane in planes:
+        table.add_column(f"plane {plane}")
+    for spine in spines:
+        cells = [_cell(rows[plane, spine], top) for plane in planes]
+        table.add_row(f"spine {spine}", *cells)
+    return table
+
+
+def _cell(row: PathRow, top: float) -> Text:
+    value = WORDS.get(row.state, f"{row.bits_per_second / 1e9:.2f}")
+    share = row.bits_per_second / top if top else 0.0
+    return Text.assemble((_bar(share), STYLES.get(row.state, "")), f" {value}")
+
+
+def _bar(share: float) -> str:
+    eighths = round(max(0.0, min(1.0, share)) * BAR * 8)
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (EIGHTHS[rest] if full < BAR else "")).ljust(BAR)
+
+
+def _log(story: Story) -> Iterator[Text]:
+    for at, text in story.log[-LOG_LINES:]:
+        loud = text.startswith(("CUT", "HEAL"))
+        line = Text(f"{_time(story, at)} {text}", style="bold" if loud else "")
+        line.truncate(76, overflow="ellipsis")
+        yield line
