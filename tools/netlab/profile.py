@@ -16,7 +16,11 @@ class Mode(StrEnum):
     SRV6 = "srv6"
     """Outer header by the sender: a uSID carrier, received raw."""
     SRV6_SRH = "srv6-srh"
-    """uSID carrier that ends at the spine, SRH entry for the rest (MRC A.13.2, 'extend')."""
+    """uSID carrier that ends at the spine, SRH entry for the rest (MRC A.13.2, 'extend').
+
+    The kernel unpacks at the end (End.DT6): a raw socket for IPv6-in-IPv6 never sees a packet whose
+    outer header is followed by a routing header.
+    """
     SRV6_SRH_COPY = "srv6-srh-copy"
     """Whole carrier in the destination and again in the SRH, Segments Left 0 ('debug copy')."""
 
@@ -49,7 +53,7 @@ def _entry(path: Path, mode: Mode) -> str:
         case Mode.SRV6:
             lines.append(f'dst = "{path.raw_carrier}"')
         case Mode.SRV6_SRH:
-            lines += [f'dst = "{path.srh_carrier}"', f'srh = "{path.srh_raw_entry}"']
+            lines += [f'dst = "{path.srh_carrier}"', f'srh = "{path.srh_kernel_entry}"']
         case Mode.SRV6_SRH_COPY:
-            lines += [f'dst = "{path.raw_carrier}"', f'srh = "{path.raw_carrier}"']
+            lines += [f'dst = "{path.kernel_carrier}"', f'srh = "{path.kernel_carrier}"']
     return "\n".join(lines) + "\n"
