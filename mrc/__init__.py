@@ -101,4 +101,3 @@ __all__ = [
     "WorkCompletion",
     "WrOpcode",
 ]
-

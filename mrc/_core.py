@@ -205,9 +205,7 @@ class Pump:
     def events(self) -> list[EvEvent]:
         found: list[EvEvent] = []
         while True:
-            n = self._checked(
-                lib.mrc_pump_events(self.ptr, self._events, _EVENT_BATCH), "events"
-            )
+            n = self._checked(lib.mrc_pump_events(self.ptr, self._events, _EVENT_BATCH), "events")
             found.extend(_ev_event(self._events[i]) for i in range(n))
             if n < _EVENT_BATCH:
                 return found

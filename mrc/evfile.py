@@ -148,9 +148,9 @@ def _explicit(place: _Place, document: Mapping[str, Any]) -> list[EvEntry]:
     return entries
 
 
-def _fields(place: _Place, fmt: EvFormat, document: Mapping[str, Any]) -> tuple[
-    list[EvField], Sequence[int]
-]:
+def _fields(
+    place: _Place, fmt: EvFormat, document: Mapping[str, Any]
+) -> tuple[list[EvField], Sequence[int]]:
     widths = document.get("widths", DEFAULT_WIDTHS[fmt])
     if not all(isinstance(w, int) and not isinstance(w, bool) and 1 <= w <= 32 for w in widths):
         place.fail("widths", f"{widths} is not a list of widths of 1..32 bits")

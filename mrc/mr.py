@@ -28,17 +28,13 @@ class MemoryRegion:
     guessed; it names the region to a peer, together with `addr`.
     """
 
-    def __init__(
-        self, pd: ProtectionDomain, buffer: Any, access: Access = _DEFAULT_ACCESS
-    ) -> None:
+    def __init__(self, pd: ProtectionDomain, buffer: Any, access: Access = _DEFAULT_ACCESS) -> None:
         pd.require_open()
         if access & Access.REMOTE_WRITE and not access & Access.LOCAL_WRITE:
             raise MrcUsageError("REMOTE_WRITE needs LOCAL_WRITE")
         pin = Pin(buffer, writable=bool(access & Access.LOCAL_WRITE))
         try:
-            self.rkey = pd.ctx.pump.mr_register(
-                pd.number, pin, int(access), secrets.randbits(32)
-            )
+            self.rkey = pd.ctx.pump.mr_register(pd.number, pin, int(access), secrets.randbits(32))
         except BaseException:
             pin.release()
             raise
