@@ -119,7 +119,7 @@ static void path_skip(struct mrc_path_table *t, uint16_t i)
 
 void mrc_path_on_mark(struct mrc_path_table *t, uint16_t i, uint8_t mark, mrc_ns now)
 {
-    if (i == MRC_EV_NONE || mark == 0)
+    if (i == MRC_EV_NONE || mark == 0 || mark > 2) /* 3 is reserved (A.7) */
         return;
     t->entry[i].stats.ecn_marks++;
     if (mark == 1)

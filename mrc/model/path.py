@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""States of the entropy values towards one peer, and which may be used next (MRC D.5, D.6, D.7, F.2).
+"""States of the entropy values towards a peer, and which may be used next (MRC D.5-D.7, F.2).
 
 Twin for changes of state, where the text leaves no choice; checker for choices: it is told what the
 other side chose and raises ForbiddenError, saying why, when the text does not allow it.
@@ -41,38 +41,55 @@ class Entry:
     plane: int
     backup: bool = False  # reserve, used only after promotion (D.7)
     state: State = State.GOOD
-    healed_ns: int = -1  # last return from ASSUMED_BAD
+    healed_ns: int = -1  # last return from ASSUMED_BAD or DENIED
     successes: int = 0  # probes answered in a row (F.2)
+    failures: int = 0  # probes unanswered in a row
+    probed_ns: int | None = None  # last probe since the verdict
 
 
 @dataclass(slots=True)
 class Probe:
-    """A probe that is out."""
+    """A probe that is out; once overdue it is not waiting any more, but may still be answered."""
 
     entry: int
     sent_ns: int
+    waiting: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of state, as events report it (D.10)."""
+    """A change of state; before == after is a verdict held back by the floor."""
 
     entry: int
     before: State
     after: State
 
+    @property
+    def reported(self) -> bool:
+        """Whether it raises an event: SKIP is too short-lived to show (C.6, D.10)."""
+        return self.before is self.after or not {self.before, self.after} <= USABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Settings of a table."""
+
+    min_active: int
+    probe_successes: int = 3
+    probe_interval_ns: int = 1_000_000
+    probe_interval_max_ns: int = 50_000_000
+    probes_waiting: int = 16  # at a time; more when 5 % of the entries are more
+
 
 class PathTable:
-    """The EVs towards one peer. Time is in nanoseconds, planes are bits of a mask (bit N = plane N)."""
+    """The EVs towards one peer. Times in nanoseconds; bit N of a mask of planes is plane N."""
 
-    def __init__(
-        self, entries: Iterable[Entry], *, min_active: int, probe_successes: int = 3
-    ) -> None:
+    def __init__(self, entries: Iterable[Entry], limits: Limits) -> None:
         self.entries = list(entries)
-        self.min_active = min_active
-        self.probe_successes = probe_successes
+        self.limits = limits
         self.local_up = self.remote_up = ALL_PLANES
         self.probes: dict[int, Probe] = {}
+        self.suspects: list[int] = []  # verdicts the floor held back, oldest first
         self.changes: list[Change] = []
 
     # ---- what is usable -----------------------------------------------------------------------
@@ -94,97 +111,148 @@ class PathTable:
         return [
             i
             for i, e in enumerate(self.entries)
-            if e.plane == plane and e.backup and e.state is State.GOOD
+            if e.plane == plane and e.backup and e.state in USABLE
         ]
 
-    def _set(self, i: int, state: State) -> None:
+    def _set(self, i: int, state: State, now_ns: int) -> None:
         entry = self.entries[i]
-        if entry.state is not state:
-            self.changes.append(Change(i, entry.state, state))
-            entry.state, entry.successes = state, 0
+        if entry.state is state:
+            return
+        self.changes.append(Change(i, entry.state, state))
+        if entry.state not in USABLE and state in USABLE:
+            entry.healed_ns = now_ns
+        entry.state = state
+        self._forget_probes(i)
+
+    def _forget_probes(self, i: int) -> None:
+        entry = self.entries[i]
+        entry.successes, entry.failures, entry.probed_ns = 0, 0, None
+        self.probes = {n: probe for n, probe in self.probes.items() if probe.entry != i}
+
+    def _absolve(self, i: int) -> None:
+        self.suspects = [s for s in self.suspects if s != i]
 
     # ---- feedback: the twin (D.5) --------------------------------------------------------------
 
-    def on_congestion(self, i: int) -> None:
+    def on_congestion(self, i: int, now_ns: int) -> None:
         """SACK m=1 or NACK TRIMMED: GOOD -> SKIP. Late feedback changes nothing."""
         if self.entries[i].state is State.GOOD:
-            self._set(i, State.SKIP)
+            self._set(i, State.SKIP, now_ns)
 
-    def on_always_skip(self, i: int, promoted: int | None) -> None:
-        """SACK m=2."""
-        self._condemn(i, promoted)
+    def on_delivered(self, i: int) -> None:
+        """A sample from this entry: a verdict that was held back is void."""
+        self._absolve(i)
 
-    def on_loss(self, i: int, sent_ns: int, promoted: int | None) -> None:
-        """Timeout or inferred loss of a packet sent then; one sent before the entry healed is old news."""
+    def on_loss(self, i: int, sent_ns: int, promoted: int | None, now_ns: int) -> None:
+        """Timeout or inferred loss; a packet sent before the entry healed is old news."""
         if sent_ns < self.entries[i].healed_ns:
             forbid(promoted is not None, "promoted a backup for a loss from before the healing")
             return
-        self._condemn(i, promoted)
+        self.on_verdict(i, promoted, now_ns)
 
-    def _condemn(self, i: int, promoted: int | None) -> None:
-        """GOOD, SKIP -> ASSUMED_BAD, unless too few active entries would be left (D.3).
+    def on_verdict(self, i: int, promoted: int | None, now_ns: int) -> None:
+        """GOOD, SKIP -> ASSUMED_BAD: loss, or SACK m=2. Held back by the floor (D.3).
 
-        promoted: the backup that took its place. Which one is free, but it is of the same plane; the
-        condemned one goes to the reserve in exchange (D.7).
+        promoted: the backup that took its place. Which one is free, but it is of the same plane;
+        the condemned one goes to the reserve in exchange (D.7).
         """
         entry = self.entries[i]
-        reserve = [b for b in self.reserve(entry.plane) if b != i]
-        needs = entry.state in USABLE and not entry.backup
-        left = len(set(self.active()) - {i}) + bool(needs and reserve and self.up(i))
-        if entry.state not in USABLE or (i in self.active() and left < self.min_active):
+        if entry.state not in USABLE:
             forbid(promoted is not None, "promoted a backup, though nothing was condemned")
             return
-        self._set(i, State.ASSUMED_BAD)
-        if needs and reserve:
-            forbid(promoted not in reserve, "promoted none, or none of the plane's healthy backups")
-            assert promoted is not None
-            self.entries[promoted].backup, entry.backup = False, True
-        else:
-            forbid(promoted is not None, "promoted a backup where none was needed or at hand")
+        reserve = [] if entry.backup else self.reserve(entry.plane)
+        if i in self.active() and not reserve and len(self.active()) <= self.limits.min_active:
+            forbid(promoted is not None, "promoted a backup from nowhere")
+            if i not in self.suspects:
+                self.suspects.append(i)
+                self.changes.append(Change(i, entry.state, entry.state))
+            return
+        self._absolve(i)
+        self._set(i, State.ASSUMED_BAD, now_ns)
+        if promoted is None:
+            forbid(reserve, "promoted none, though the plane had a healthy backup")
+            return
+        forbid(promoted not in reserve, "promoted what is no healthy backup of the plane")
+        self.entries[promoted].backup, entry.backup = False, True
 
-    def set_state(self, i: int, state: State) -> None:
+    def on_deferred_verdict(self, i: int, promoted: int | None, now_ns: int) -> None:
+        """Check that a verdict held back is carried out now: newest first, oldest stays (D.3)."""
+        forbid(i not in self.suspects, "condemned an entry without a verdict")
+        forbid(i != self.suspects[-1], "carried out an older verdict before a newer one")
+        self.on_verdict(i, promoted, now_ns)
+        forbid(self.entries[i].state is not State.ASSUMED_BAD, "fewer active than ev_min_active")
+
+    def set_state(self, i: int, state: State, now_ns: int) -> None:
         """Control: GOOD or DENIED only (C.5)."""
         forbid(state not in (State.GOOD, State.DENIED), "control sets GOOD or DENIED only")
-        self._set(i, state)
+        self._absolve(i)
+        self._set(i, state, now_ns)
+
+    def set_planes(self, local_up: int, remote_up: int) -> None:
+        """Ports went or came, here or there; entries keep their states (D.7, H39)."""
+        before = [self.up(i) for i in range(len(self.entries))]
+        self.local_up, self.remote_up = local_up, remote_up
+        for i, was_up in enumerate(before):
+            if was_up != self.up(i):
+                self._forget_probes(i)
 
     # ---- probes (F.2) --------------------------------------------------------------------------
 
-    def probe_limit(self) -> int:
-        """Return how many entries may be under probe at a time: 5 %, at least one."""
-        return max(1, len(self.entries) * 5 // 100)
-
     def on_probe_sent(self, i: int, probe_id: int, now_ns: int) -> None:
         """Check the choice of a probe to send."""
-        forbid(self.entries[i].state is not State.ASSUMED_BAD, "probed what is not assumed bad")
+        entry, limits = self.entries[i], self.limits
+        forbid(entry.state is not State.ASSUMED_BAD, "probed what is not assumed bad")
         forbid(not self.up(i), "probed a plane that is down")
         forbid(probe_id in self.probes, "probe id is in use")
-        forbid(any(p.entry == i for p in self.probes.values()), "two probes of one entry")
-        forbid(len(self.probes) >= self.probe_limit(), "too many probes at a time")
+        waiting = [p.entry for p in self.probes.values() if p.waiting]
+        forbid(i in waiting, "probed an entry whose last probe may still be answered")
+        most = max(limits.probes_waiting, len(self.entries) * 5 // 100)
+        forbid(len(waiting) >= most, "too many probes at a time")
+        if entry.probed_ns is not None:
+            pause = limits.probe_interval_ns << entry.failures
+            pause = min(pause, limits.probe_interval_max_ns)
+            forbid(now_ns - entry.probed_ns < pause, "probed again too soon")
+        entry.probed_ns = now_ns
         self.probes[probe_id] = Probe(i, now_ns)
 
-    def on_probe_answer(self, probe_id: int, *, congested: bool, now_ns: int) -> int | None:
-        """Count an answer; enough in a row heal: GOOD, or SKIP when the answer was marked (H12)."""
+    def on_probe_answer(self, probe_id: int, mark: int, now_ns: int) -> int | None:
+        """Take an answer. Enough in a row heal: GOOD, or SKIP when the last was marked (H12).
+
+        m=2 in it asks us to stay away: as good as no answer. m=3 is reserved and says nothing.
+        """
         probe = self.probes.pop(probe_id, None)
-        if probe is None or self.entries[probe.entry].state is not State.ASSUMED_BAD:
+        if probe is None:
             return None
         entry = self.entries[probe.entry]
-        entry.successes += 1
-        if entry.successes >= self.probe_successes:
-            self._set(probe.entry, State.SKIP if congested else State.GOOD)
-            entry.healed_ns = now_ns
+        if mark == 2:
+            self._probe_failed(probe.entry)
+            return probe.entry
+        entry.successes, entry.failures = entry.successes + 1, 0
+        if entry.successes >= self.limits.probe_successes:
+            self._set(probe.entry, State.SKIP if mark == 1 else State.GOOD, now_ns)
         return probe.entry
+
+    def _probe_failed(self, i: int) -> None:
+        self.entries[i].successes = 0
+        self.entries[i].failures += 1
 
     def expire_probes(self, now_ns: int, timeout_ns: int) -> None:
         """An unanswered probe is a failure: successes are counted in a row."""
-        for probe_id, probe in list(self.probes.items()):
-            if now_ns - probe.sent_ns >= timeout_ns:
-                self.entries[probe.entry].successes = 0
-                del self.probes[probe_id]
+        for probe in self.probes.values():
+            if probe.waiting and now_ns - probe.sent_ns >= timeout_ns:
+                probe.waiting = False
+                self._probe_failed(probe.entry)
 
     # ---- selection: the checker (D.6) ----------------------------------------------------------
 
     def on_select(
-        self, chosen: int | None, restored: Sequence[int], *, mask: int, avoid: int | None
+        self,
+        chosen: int | None,
+        restored: Sequence[int],
+        *,
+        mask: int,
+        avoid: int | None,
+        now_ns: int,
     ) -> None:
         """Check one selection.
 
@@ -203,11 +271,13 @@ class PathTable:
         forbid(chosen not in usable, self._unusable(chosen, mask))
         if chosen in good:
             forbid(chosen == avoid and usable != {avoid}, "used the EV to avoid, with others left")
-        else:
-            forbid(good - {avoid}, "used a SKIP entry, though a GOOD one was left")
+        else:  # planes keep their share, so it is the plane that counts (D.7)
+            plane = self.entries[chosen].plane
+            left = {i for i in good - {avoid} if self.entries[i].plane == plane}
+            forbid(left, "used a SKIP entry, though a GOOD one of its plane was left")
             forbid(chosen not in restored, "used a SKIP entry without restoring it")
         for i in restored:
-            self._set(i, State.GOOD)
+            self._set(i, State.GOOD, now_ns)
 
     def _unusable(self, i: int, mask: int) -> str:
         entry = self.entries[i]
@@ -220,8 +290,8 @@ class PathTable:
     def check_even(self, chosen: Sequence[int], mask: int) -> None:
         """Check a run of selections by one cursor, all entries GOOD throughout (D.6, D.7).
 
-        Planes carry equal load. In a plane the order is a permutation drawn anew each time round, so
-        a run meets each entry once a round, save in the rounds it begins and ends in.
+        Planes carry equal load. In a plane the order is a permutation drawn anew each time round,
+        so a run meets each entry once a round, save in the rounds it begins and ends in.
         """
         usable = [i for i in self.active() if mask & 1 << self.entries[i].plane]
         used = Counter(chosen)
@@ -231,9 +301,19 @@ class PathTable:
         uneven = max(by_plane.values()) - min(by_plane.values())
         forbid(uneven > 1, f"planes carry unequal load: {dict(by_plane)}")
         for plane in by_plane:
-            times = [used[i] for i in usable if self.entries[i].plane == plane]
-            forbid(max(times) - min(times) > 2, f"plane {plane}: entries used {sorted(times)} times")
+            each = sorted(used[i] for i in usable if self.entries[i].plane == plane)
+            forbid(each[-1] - each[0] > 2, f"plane {plane}: entries used {each} times")
 
-    def check_floor(self, before: int) -> None:
-        """Check that feedback did not take the active entries below the floor (D.3)."""
-        forbid(len(self.active()) < min(self.min_active, before), "fewer active than ev_min_active")
+    def on_select_control(self, chosen: int | None, plane: int) -> None:
+        """Check an entry for a control packet: it restores nothing, plane is but a wish (D.8)."""
+        usable = set(self.active())
+        forbid(chosen is None and usable, "chose nothing, though an entry was usable")
+        if chosen is None:
+            return
+        forbid(chosen not in usable, self._unusable(chosen, ALL_PLANES))
+        there = {i for i in usable if self.entries[i].plane == plane}
+        forbid(there and chosen not in there, "left the plane asked for without need")
+        state = self.entries[chosen].state
+        good = {i for i in there or usable if self.entries[i].state is State.GOOD}
+        good = {i for i in good if self.entries[i].plane == self.entries[chosen].plane}
+        forbid(state is State.SKIP and good, "used a SKIP entry, though a GOOD one was left")
