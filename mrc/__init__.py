@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from .cc import CcProfile, Controller, NsccConfig
 from .cq import CompletionQueue, WcBatch
 from .device import Context, ContextLimits, DscpClasses
@@ -47,7 +49,13 @@ from .types import (
     WrOpcode,
 )
 
+if TYPE_CHECKING:
+    from .aio import Connection, Immediate, RemoteRegion, Server, connect, listen, mem_pair
+
 __version__ = "0.1.0"
+
+# asyncio is imported when one of these is first used: verbs users do without it.
+_AIO = ("Connection", "Immediate", "RemoteRegion", "Server", "connect", "listen", "mem_pair")
 
 __all__ = [
     "Access",
@@ -55,6 +63,7 @@ __all__ = [
     "CcKind",
     "CcProfile",
     "CompletionQueue",
+    "Connection",
     "Context",
     "ContextLimits",
     "Controller",
@@ -67,6 +76,7 @@ __all__ = [
     "EvProfile",
     "EvReason",
     "EvState",
+    "Immediate",
     "MemoryRegion",
     "MrcError",
     "MrcForkError",
@@ -91,8 +101,10 @@ __all__ = [
     "QpState",
     "QpStats",
     "QueuePair",
+    "RemoteRegion",
     "SendFlags",
     "SendWr",
+    "Server",
     "TurnFlags",
     "WcBatch",
     "WcFlags",
@@ -100,4 +112,19 @@ __all__ = [
     "WcStatus",
     "WorkCompletion",
     "WrOpcode",
+    "connect",
+    "listen",
+    "mem_pair",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _AIO:
+        from . import aio
+
+        return getattr(aio, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -90,10 +90,10 @@ def records(cdecl: str, count: int) -> tuple[Any, memoryview]:
 class MemWire:
     """A wire in memory between two contexts of one process, for tests and examples.
 
-    `ring` packets fit each way; faults are drawn from `seed`. Must outlive both contexts.
+    `ring` packets fit each way; faults are drawn from `seed`. Contexts on it keep it alive.
     """
 
-    __slots__ = ("ptr",)
+    __slots__ = ("__weakref__", "ptr")
 
     def __init__(self, ring: int = 4096, seed: int = 1) -> None:
         self.ptr = lib.mrc_mem_wire_create(ring, seed)
@@ -102,20 +102,13 @@ class MemWire:
 
     def faults(self, *, loss_ppm: int = 0, dup_ppm: int = 0, ev: int | None = None) -> None:
         """Lose and duplicate that many packets per million; `ev` restricts both to one EV."""
-        self._check()
         target = -1 if ev is None else ev
         if lib.mrc_mem_wire_faults(self.ptr, target, loss_ppm, dup_ppm) < 0:
             raise MrcUsageError("loss and duplication are 0..1000000 per million")
 
-    def close(self) -> None:
-        if self.ptr != ffi.NULL:
+    def __del__(self) -> None:
+        if getattr(self, "ptr", ffi.NULL) != ffi.NULL:
             lib.mrc_mem_wire_destroy(self.ptr)
-            self.ptr = ffi.NULL
-
-    def _check(self) -> None:
-        if self.ptr == ffi.NULL:
-            raise MrcUsageError("the memory wire is closed")
-
 
 _USAGE_TEXT = {
     lib.MRC_ERR_INVAL: "an argument is out of range",

@@ -74,6 +74,7 @@ class Context:
         # Memory stays pinned while C knows it, even when the MemoryRegion object was lost.
         self.pins: dict[int, Pin] = {}
         self.keepalive: list[object] = []
+        self.attached: object | None = None  # who drives this context
         self._pd_last = 0
 
     @property

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""From nothing to a queue pair in RTS: what each side makes before and after the exchange (C.3)."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Hashable
+from dataclasses import dataclass
+from ipaddress import IPv6Address
+
+from .cq import CompletionQueue
+from .driver import Driver
+from .errors import MrcUsageError
+from .oob import Agreement, ConnectionInfo, QpInfo, negotiate
+from .options import ConnectionOptions
+from .path import PathTable
+from .pd import ProtectionDomain
+from .port import Port
+from .qp import QpAttr, QpInitAttr, QueuePair
+from .types import EV_MAX, PATH_MTUS, Access, Backend, EvFormat, PortCap, QpState
+
+__all__ = ["RECV_ID", "Half", "Local", "Whole", "complete", "prepare", "route_mtu"]
+
+RECV_ID = 1 << 63  # marks the work request ids of receives
+
+_IPV6_MTU = 24  # getsockopt of a connected socket; not in the socket module
+# IPv6, UDP, BTH, METH, TSETH, RETH, ImmDt, iCRC (A.1); outer IPv6 and SRH come on top.
+_OVERHEAD = 40 + 8 + 12 + 4 + 4 + 16 + 4 + 4
+_OUTER = {EvFormat.SRV6: 40, EvFormat.SRV6_SRH: 64}
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """Where we are reached: port, address and its zone."""
+
+    port: Port
+    addr: IPv6Address
+    scope_id: int = 0
+
+
+@dataclass(slots=True)
+class Half:
+    """Our side, made before the peer is known: a queue pair in RESET and what we say of it."""
+
+    driver: Driver
+    local: Local
+    options: ConnectionOptions
+    pd: ProtectionDomain
+    cq: CompletionQueue
+    qp: QueuePair
+    info: ConnectionInfo
+
+    def close(self) -> None:
+        """Undo prepare()."""
+        if not self.driver.ctx.closed:
+            self.pd.close()
+            self.cq.close()
+
+
+@dataclass(slots=True)
+class Whole:
+    """Both sides: the queue pair is in RTS, over this path table."""
+
+    half: Half
+    peer: ConnectionInfo
+    agreed: Agreement
+    path: PathTable
+    keys: tuple[Hashable, ...]
+
+    def close(self) -> None:
+        """Undo complete() and prepare()."""
+        self.half.close()
+        if not self.half.driver.ctx.closed:
+            for key in self.keys:
+                self.half.driver.give(key)
+
+
+def route_mtu(dst: IPv6Address, scope_id: int) -> int:
+    """MTU of the route to dst in bytes, as the kernel sees it before any packet was sent."""
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+        probe.connect((str(dst), 9, 0, scope_id))
+        return probe.getsockopt(socket.IPPROTO_IPV6, _IPV6_MTU)
+
+
+def _path_mtu(local: Local, options: ConnectionOptions, dst: IPv6Address) -> int:
+    """The largest path MTU not above the wish that fits the route. MrcUsageError: none does."""
+    if local.port.backend is Backend.MEM:
+        return options.mtu
+    profile = options.profile(options.evs, options.sport_base)
+    outer = _OUTER.get(profile.format, 0) if local.port.backend is Backend.RAW else 0
+    room = route_mtu(dst, local.scope_id) - _OVERHEAD - outer
+    fitting = [mtu for mtu in PATH_MTUS if mtu <= min(options.mtu, room)]
+    if not fitting:
+        raise MrcUsageError(f"the route to {dst} has no room for packets of {PATH_MTUS[0]} bytes")
+    return fitting[-1]
+
+
+def prepare(driver: Driver, local: Local, options: ConnectionOptions, dst: IPv6Address) -> Half:
+    """Queue pair, completion queue and domain, and the info to send. dst: for the route's MTU.
+
+    MrcResourceError: no queue pair is left.
+    """
+    mtu = _path_mtu(local, options, dst)
+    profile = options.profile(options.evs, options.sport_base)
+    depth = options.depth + options.imm_queue
+    pd = ProtectionDomain(driver.ctx)
+    cq = None
+    try:
+        cq = CompletionQueue(driver.ctx, depth)
+        init = QpInitAttr(
+            sq_depth=options.depth,
+            rq_depth=options.imm_queue,
+            mpr_max=options.mpr,
+            max_wimm_dest=options.max_wimm,
+            ev_max=EV_MAX if options.ev_profile is None else len(profile),
+        )
+        qp = QueuePair(pd, cq, cq, init)
+    except BaseException:
+        pd.close()
+        if cq is not None:
+            cq.close()
+        raise
+    psn = secrets.randbits(24) if options.start_psn is None else options.start_psn
+    info = ConnectionInfo(
+        qp=QpInfo(local.addr, qp.qpn, psn, local.port.udp_port),
+        path_mtu=mtu,
+        max_wimm=options.max_wimm,
+        max_wimm_dest=options.max_wimm,
+        mpr=options.mpr,
+        mpr_dest=options.mpr,
+        trim_nack=bool(local.port.stats().caps & PortCap.TRIM),
+        evs=len(profile),
+        sport_base=min(e.source_port for e in profile),
+        imm_queue=options.imm_queue,
+        backend=local.port.backend.name.lower(),
+    )
+    return Half(driver, local, options, pd, cq, qp, info)
+
+
+def complete(half: Half, peer: ConnectionInfo, *, passive: bool) -> Whole:
+    """Lanes towards the peer, and the queue pair through INIT and RTR to RTS, receives posted.
+
+    MrcHandshakeError: no common version. OSError: a lane could not be set up. What was taken is
+    given back on failure, except the half itself.
+    """
+    options, local, driver = half.options, half.local, half.driver
+    agreed = negotiate(half.info, peer)
+    evs, base = (peer.evs, peer.sport_base) if passive else (options.evs, options.sport_base)
+    profile = options.profile(evs, min(base, 0x10000 - evs))
+    to = peer.qp
+    path_key, path = driver.path(
+        local.port,
+        profile,
+        src=local.addr,
+        dst=to.gid,
+        scope_id=local.scope_id,
+        dport=to.udp_port,
+    )
+    keys = [path_key]
+    try:
+        cc_key, controller = driver.controller(
+            options.cc_profile, to.gid, local.scope_id, agreed.path_mtu
+        )
+        keys.append(cc_key)
+        _to_rts(half, peer, agreed, path.number, controller.number)
+    except BaseException:
+        for key in keys:
+            driver.give(key)
+        raise
+    return Whole(half, peer, agreed, path, tuple(keys))
+
+
+def _to_rts(half: Half, peer: ConnectionInfo, agreed: Agreement, path: int, cc: int) -> None:
+    """The transitions of C.3, with what each needs."""
+    qp, options = half.qp, half.options
+    qp.modify(QpAttr(state=QpState.INIT, access=Access.LOCAL_WRITE | Access.REMOTE_WRITE))
+    qp.modify(
+        QpAttr(
+            state=QpState.RTR,
+            src=half.local.addr,
+            dst=peer.qp.gid,
+            dport=peer.qp.udp_port,
+            dest_qpn=peer.qp.qpn,
+            path_mtu=agreed.path_mtu,
+            rq_psn=peer.qp.psn,
+            path=path,
+            cc=cc,
+            mpr_dest=agreed.mpr_dest,
+            max_wimm_dest=agreed.max_wimm_dest,
+            sack_threshold=options.sack_threshold,
+            cap=agreed.cap,
+        )
+    )
+    qp.post_recv([RECV_ID] * options.imm_queue)
+    qp.modify(
+        QpAttr(
+            state=QpState.RTS,
+            sq_psn=half.info.qp.psn,
+            mpr=agreed.mpr,
+            max_wimm=agreed.max_wimm,
+            timeout=options.ack_timeout,
+            linear_cnt=options.retry_linear,
+            exp_cnt=options.retry_exp,
+            train_max=0 if options.train == "auto" else options.train,
+        )
+    )

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The out-of-band channel on asyncio: frames over one stream, and calls with answers over it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from .errors import MrcPeerLost, MrcRemoteError, MrcUsageError
+from .oob import FRAME_BYTES_MAX, HELLO_BYTES_MAX, FrameError, decode_body, encode_frame
+
+__all__ = ["Calls", "Channel", "Handler"]
+
+Handler = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any] | None]]
+
+_BACKLOG_BYTES_MAX = 16 << 20  # a peer that does not read is given up at this point
+_PARKED_MAX = 64
+
+# The kernel notices a vanished host: 10 s idle, then 5 probes 2 s apart; unsent data for 20 s.
+_KEEPALIVE = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 2),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 5),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 20_000),
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+)
+
+
+class Channel:
+    """Frames over a stream. What is read has passed decode_body; what is no frame is FrameError."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._body_max = HELLO_BYTES_MAX
+        sock = writer.get_extra_info("socket")
+        if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+            for level, option, value in _KEEPALIVE:
+                sock.setsockopt(level, option, value)
+
+    @property
+    def sockname(self) -> Any:
+        """Local address of the stream."""
+        return self._writer.get_extra_info("sockname")
+
+    @property
+    def peername(self) -> Any:
+        """Address of the other end."""
+        return self._writer.get_extra_info("peername")
+
+    def trust(self) -> None:
+        """The peer has said hello: larger messages are accepted from now on."""
+        self._body_max = FRAME_BYTES_MAX
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Queue a frame. FrameError: not expressible. MrcPeerLost: the peer does not read."""
+        frame = encode_frame(message)
+        if self._writer.is_closing():
+            raise MrcPeerLost("the out-of-band channel is closed")
+        if self._writer.transport.get_write_buffer_size() > _BACKLOG_BYTES_MAX:
+            self.abort()
+            raise MrcPeerLost("the peer does not read its out-of-band channel")
+        self._writer.write(frame)
+
+    async def recv(self) -> dict[str, Any] | None:
+        """The next message; None: the stream ended between frames or was reset.
+
+        FrameError: not a frame, or too large a one.
+        """
+        try:
+            head = await self._reader.readexactly(4)
+            size = int.from_bytes(head, "big")
+            if size > self._body_max:
+                raise FrameError(f"a frame of {size} bytes is above the limit of {self._body_max}")
+            return decode_body(await self._reader.readexactly(size))
+        except asyncio.IncompleteReadError as exc:
+            if exc.partial:
+                raise FrameError("the stream ended inside a frame") from exc
+            return None
+        except OSError:
+            return None
+
+    async def close(self) -> None:
+        """Send what is queued, then close. Errors of a dead stream are of no interest here."""
+        self._writer.close()
+        with suppress(OSError):
+            await self._writer.wait_closed()
+
+    def abort(self) -> None:
+        """Close now, whatever is queued."""
+        self._writer.transport.abort()
+
+
+class Calls:
+    """Calls with answers over a channel, both ways."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._handlers: dict[str, Handler] = {}
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._parked: list[dict[str, Any]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._last_id = 0
+        self._error: Exception | None = None
+
+    async def call(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """What the peer's handler returns; dropped when it comes after a cancellation.
+
+        MrcRemoteError: the handler raised.
+        """
+        if self._error is not None:
+            raise self._error.with_traceback(None)
+        self._last_id += 1
+        call_id = self._last_id
+        message = {"type": "call", "id": call_id, "method": method, "params": dict(params)}
+        try:
+            self._channel.send(message)
+        except FrameError as exc:
+            raise MrcUsageError(str(exc)) from exc
+        fut: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting[call_id] = fut
+        try:
+            return await fut
+        finally:
+            self._waiting.pop(call_id, None)
+
+    def serve(self, method: str, handler: Handler) -> None:
+        """Answer calls of this method; calls that came earlier are answered now."""
+        self._handlers[method] = handler
+        parked, self._parked = self._parked, []
+        for message in parked:
+            self.on_call(message)
+
+    def on_call(self, message: dict[str, Any]) -> None:
+        """A call came in. One without a handler yet is kept until there is one."""
+        method, params = message.get("method"), message.get("params")
+        if not isinstance(method, str) or not isinstance(params, dict):
+            raise FrameError("a call without method or params")
+        if not isinstance(message.get("id"), int):
+            raise FrameError("a call without an id")
+        handler = self._handlers.get(method)
+        if handler is None:
+            if len(self._parked) >= _PARKED_MAX:
+                self._answer(message["id"], error=f"nobody serves {method!r} here")
+            else:
+                self._parked.append(message)
+            return
+        task = asyncio.get_running_loop().create_task(self._run(handler, message["id"], params))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, handler: Handler, call_id: int, params: dict[str, Any]) -> None:
+        try:
+            result = await handler(params)
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the caller is told
+            self._answer(call_id, error=f"{type(exc).__name__}: {exc}"[:2000])
+        else:
+            self._answer(call_id, result=dict(result or {}))
+
+    def _answer(self, call_id: int, **content: Any) -> None:
+        try:
+            try:
+                self._channel.send({"type": "answer", "id": call_id, **content})
+            except FrameError as exc:
+                self._channel.send({"type": "answer", "id": call_id, "error": str(exc)})
+        except MrcPeerLost:
+            pass  # nobody is left to be told
+
+    def on_answer(self, message: dict[str, Any]) -> None:
+        """An answer came in; one that nobody waits for any more is dropped."""
+        fut = self._waiting.get(message.get("id", -1))
+        if fut is None or fut.done():
+            return
+        result = message.get("result")
+        if isinstance(result, dict):
+            fut.set_result(result)
+        else:
+            fut.set_exception(MrcRemoteError(str(message.get("error", "no result"))[:2000]))
+
+    def fail(self, exc: Exception) -> None:
+        """No answers will come. Handlers that still run are left to find out by themselves."""
+        self._error = self._error or exc
+        for fut in self._waiting.values():
+            if not fut.done():
+                fut.set_exception(self._error)

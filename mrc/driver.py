@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Driver: a context on an event loop.
+
+Turns when the context's descriptor is readable, hands completions and events to the connections,
+and shares ports, path tables and controllers between them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable
+from ipaddress import IPv6Address
+from typing import Any, Protocol
+
+from .cc import CcProfile, Controller
+from .device import Context
+from .errors import MrcUsageError
+from .ev import EvProfile
+from .path import PathTable
+from .port import Port
+from .types import Backend, EvEvent, TurnFlags
+
+__all__ = ["Driver", "Member"]
+
+_MORE, _CQ, _EVENT = int(TurnFlags.MORE), int(TurnFlags.CQ), int(TurnFlags.EVENT)
+_UDP_PORT_TRIES = 256
+
+
+class Member(Protocol):
+    """What a connection is to its driver."""
+
+    path_id: int
+
+    def on_completions(self) -> None:
+        """Completions may be waiting."""
+
+    def on_events(self, events: list[EvEvent]) -> None:
+        """EV events of the member's path table."""
+
+    def on_context_lost(self, exc: Exception) -> None:
+        """The context cannot go on."""
+
+
+class _Shared:
+    """An object with users; closed when the last one goes."""
+
+    __slots__ = ("obj", "users")
+
+    def __init__(self, obj: Any) -> None:
+        self.obj = obj
+        self.users = 0
+
+
+class Driver:
+    """One per context, made by attach(). The loop's thread is the only one that touches it."""
+
+    def __init__(self, ctx: Context, *, owned: bool) -> None:
+        self.ctx = ctx
+        self.loop = asyncio.get_running_loop()
+        self._owned = owned
+        self._users = 0
+        self._members: list[Member] = []
+        self._ports: dict[Hashable, Port] = {}
+        self._shared: dict[Hashable, _Shared] = {}
+        self._scheduled = False
+        self._fd = ctx.fd
+        self.loop.add_reader(self._fd, self._turn)
+        ctx.attached = self
+
+    @classmethod
+    def attach(cls, ctx: Context | None, seed: int | None = None) -> Driver:
+        """The driver of this context, or of a new one that goes with its last user.
+
+        MrcUsageError: the context is closed, or runs on another loop.
+        """
+        if ctx is None:
+            return cls(Context(seed=seed), owned=True)
+        if ctx.closed:
+            raise MrcUsageError("the context is closed")
+        driver = ctx.attached
+        if driver is None:
+            return cls(ctx, owned=False)
+        assert isinstance(driver, Driver)  # noqa: S101 - nobody else attaches
+        if driver.loop is not asyncio.get_running_loop():
+            raise MrcUsageError("the context is driven by another event loop")
+        return driver
+
+    # -- users -------------------------------------------------------------------------------
+
+    def hold(self) -> None:
+        """One more connection or server needs the context."""
+        self._users += 1
+
+    def drop(self) -> None:
+        """One fewer; with the last one the loop is left, and a context made here closed."""
+        self._users -= 1
+        if self._users > 0:
+            return
+        self._detach()
+        if self._owned:
+            self.ctx.close()
+
+    def _detach(self) -> None:
+        self.loop.remove_reader(self._fd)
+        self.ctx.attached = None
+
+    def join(self, member: Member) -> None:
+        """Tell this member of completions and events."""
+        self._members.append(member)
+
+    def leave(self, member: Member) -> None:
+        """No longer."""
+        if member in self._members:
+            self._members.remove(member)
+
+    # -- the loop ----------------------------------------------------------------------------
+
+    def kick(self) -> None:
+        """A turn soon: something was posted."""
+        if not self._scheduled:
+            self._scheduled = True
+            self.loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._scheduled = False
+        if self.ctx.closed:
+            self._detach()
+            self._lose(MrcUsageError("the context was closed"))
+            return
+        try:
+            flags = self.ctx.pump.turn(0)
+        except OSError as exc:
+            self._lose(exc)
+            return
+        if flags & _EVENT:
+            self._events()
+        if flags & _CQ:
+            for member in tuple(self._members):
+                member.on_completions()
+        if flags & _MORE:
+            self.kick()
+
+    def _events(self) -> None:
+        by_path: dict[int, list[EvEvent]] = {}
+        for event in self.ctx.events():
+            by_path.setdefault(event.path, []).append(event)
+        for member in tuple(self._members):
+            events = by_path.get(member.path_id)
+            if events:
+                member.on_events(events)
+
+    def _lose(self, exc: Exception) -> None:
+        for member in tuple(self._members):
+            member.on_context_lost(exc)
+
+    # -- what connections share --------------------------------------------------------------
+
+    def port(self, backend: Backend, addr: IPv6Address, scope_id: int, udp_port: int) -> Port:
+        """The port of this backend on this address, made when it is not there yet. OSError."""
+        for key in ((backend, IPv6Address(0), 0), (backend, addr, scope_id)):
+            if key in self._ports:
+                return self._ports[key]
+        port = Port(
+            self.ctx,
+            backend,
+            addr=addr,
+            scope_id=scope_id,
+            udp_port=udp_port,
+            udp_port_tries=_UDP_PORT_TRIES,
+        )
+        self._ports[(backend, addr, scope_id)] = port
+        return port
+
+    def path(
+        self,
+        port: Port,
+        profile: EvProfile,
+        *,
+        src: IPv6Address,
+        dst: IPv6Address,
+        scope_id: int,
+        dport: int,
+    ) -> tuple[Hashable, PathTable]:
+        """The path table towards a peer, shared by all connections to it; give() takes it back."""
+        key = ("path", port.index, profile, src, dst, scope_id, dport)
+        table: PathTable = self._take(
+            key, lambda: PathTable(port, profile, dst, dport, src=src, scope_id=scope_id)
+        )
+        return key, table
+
+    def controller(
+        self, profile: CcProfile, dst: IPv6Address, scope_id: int, path_mtu: int
+    ) -> tuple[Hashable, Controller]:
+        """The congestion controller of a destination (H42); give() takes it back."""
+        key = ("cc", profile, dst, scope_id, path_mtu)
+        found: Controller = self._take(key, lambda: Controller(self.ctx, profile, path_mtu))
+        return key, found
+
+    def _take(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        shared = self._shared.get(key)
+        if shared is None:
+            shared = self._shared[key] = _Shared(make())
+        shared.users += 1
+        return shared.obj
+
+    def give(self, key: Hashable) -> None:
+        """One user fewer of a path table or controller; the last one closes it."""
+        shared = self._shared[key]
+        shared.users -= 1
+        if shared.users == 0:
+            del self._shared[key]
+            shared.obj.close()

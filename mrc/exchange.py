@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The exchange of C.4 over a channel: both roles, from the stream to the Connection.
+
+The active side says hello with its half of table 10-1; the passive one makes its lanes and its
+queue pair, answers with its own half, and is ready to receive; the first then says ready.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from ipaddress import IPv6Address
+from typing import Any
+
+from .bringup import Half, Local, complete, prepare
+from .channel import Channel
+from .conn import Connection
+from .driver import Driver
+from .errors import MrcHandshakeError, MrcUsageError
+from .oob import ConnectionInfo, FrameError, hello, parse_hello
+from .options import ConnectionOptions
+from .types import Backend
+
+__all__ = ["address_of", "answer", "expect_hello", "greet", "local_end", "resolve"]
+
+
+async def resolve(host: str, port: int, *, passive: bool = False) -> list[tuple[Any, ...]]:
+    """IPv6 socket addresses. MrcUsageError: there are only IPv4 ones."""
+    infos = await asyncio.get_running_loop().getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE if passive else 0
+    )
+    found = [info[4] for info in infos if info[0] == socket.AF_INET6]
+    if not found:
+        raise MrcUsageError(f"{host} has no IPv6 address; MRC data paths need IPv6 here")
+    return found
+
+
+def address_of(name: Any) -> tuple[IPv6Address, int]:
+    """(address, zone number) of what getsockname or getpeername returns for IPv6."""
+    return IPv6Address(name[0].partition("%")[0]), name[3]
+
+
+def local_end(driver: Driver, channel: Channel, options: ConnectionOptions) -> Local:
+    """Our end of the data path: the address the channel uses."""
+    addr, scope_id = address_of(channel.sockname)
+    kind = options.backend_kind()
+    if kind is Backend.MEM:
+        raise MrcUsageError("the mem backend has no network; use mem_pair()")
+    return Local(driver.port(kind, addr, scope_id, options.udp_port), addr, scope_id)
+
+
+async def greet(
+    driver: Driver, channel: Channel, local: Local, options: ConnectionOptions
+) -> Connection:
+    """The active side of the exchange."""
+    peer_name = channel.peername
+    towards = address_of(peer_name)[0] if isinstance(peer_name, tuple) else local.addr
+    half = prepare(driver, local, options, towards)
+    try:
+        channel.send(hello(half.info))
+        whole = complete(half, await expect_hello(channel), passive=False)
+    except BaseException:
+        half.close()
+        raise
+    channel.send({"type": "ready"})
+    return Connection(whole, channel)
+
+
+async def expect_hello(channel: Channel) -> ConnectionInfo:
+    """The peer's first message. MrcHandshakeError: it is none, or a refusal."""
+    try:
+        message = await channel.recv()
+        if message is None:
+            raise MrcHandshakeError("the peer ended the out-of-band exchange")
+        info = parse_hello(message)
+    except FrameError as exc:
+        raise MrcHandshakeError(f"the peer does not speak mrc oob: {exc}") from exc
+    channel.trust()
+    return info
+
+
+async def answer(half: Half, channel: Channel, peer: ConnectionInfo) -> Connection:
+    """The passive side of the exchange, after the peer's hello."""
+    try:
+        whole = complete(half, peer, passive=True)
+    except BaseException:
+        half.close()
+        raise
+    try:
+        channel.send(hello(half.info))
+        await _expect_ready(channel)
+    except BaseException:
+        whole.close()
+        raise
+    return Connection(whole, channel)
+
+
+async def _expect_ready(channel: Channel) -> None:
+    message = await channel.recv()
+    if message is None or message.get("type") != "ready":
+        raise MrcHandshakeError("the peer did not become ready")

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a connection can be asked to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypedDict
+
+from .cc import CcProfile, NsccConfig
+from .errors import MrcUsageError
+from .ev import EvProfile
+from .types import MPR_MAX, PATH_MTUS, TRAIN_MAX, UDP_PORT, Backend, CcKind, EvFormat
+
+__all__ = ["ConnectionOptions", "OptionArgs"]
+
+
+class OptionArgs(TypedDict, total=False):
+    """The keyword arguments of connect(), listen() and mem_pair(); ConnectionOptions explains."""
+
+    evs: int
+    sport_base: int
+    ev_profile: EvProfile | str | Path | None
+    backend: Literal["auto", "udp", "raw", "mem"]
+    udp_port: int
+    mtu: int
+    depth: int
+    cc: Literal["nscc", "fixed", "none"] | CcProfile
+    window: int | None
+    train: int | Literal["auto"]
+    mpr: int
+    max_wimm: int
+    imm_queue: int
+    ack_timeout: int
+    retry_linear: int
+    retry_exp: int
+    sack_threshold: int
+    seed: int | None
+    start_psn: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionOptions:
+    """Checked when made: MrcUsageError, or MrcProfileError for the EV profile.
+
+    evs, sport_base: EV i is UDP source port sport_base + i; ignored with ev_profile (an EvProfile
+    or a TOML file). A listener without ev_profile answers over as many EVs as its peer has.
+    backend: "auto" is raw for SRv6 profiles, else udp. udp_port: where we receive; the next free
+    one is taken. mtu: payload bytes of a packet, at most; the route and the peer may lower it.
+    depth: writes in flight. cc, window: controller and its bytes in flight (of fixed exactly, of
+    nscc at most). train: packets sent back to back on one path. mpr: window of PSNs, units of
+    128 (B.12). max_wimm: immediates in flight (B.8). imm_queue: immediates a receiver may leave
+    unread before its sender waits. ack_timeout: 1.024 us x 2^n; retry_linear, retry_exp: how
+    often it is repeated, then doubled (B.9). sack_threshold: bytes, 0 the default (H7). seed:
+    of the engine, for a context made here. start_psn: 24 bits, default random.
+    """
+
+    evs: int = 16
+    sport_base: int = 49152
+    ev_profile: EvProfile | str | Path | None = None
+    backend: Literal["auto", "udp", "raw", "mem"] = "auto"
+    udp_port: int = UDP_PORT
+    mtu: int = 4096
+    depth: int = 16
+    cc: Literal["nscc", "fixed", "none"] | CcProfile = "nscc"
+    window: int | None = None
+    train: int | Literal["auto"] = "auto"
+    mpr: int = 16
+    max_wimm: int = 128
+    imm_queue: int = 1024
+    ack_timeout: int = 12
+    retry_linear: int = 7
+    retry_exp: int = 10
+    sack_threshold: int = 0
+    seed: int | None = None
+    start_psn: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("depth", 1, 1 << 16),
+            ("mpr", 1, MPR_MAX),
+            ("max_wimm", 1, 0xFFFF),
+            ("imm_queue", 1, 1 << 16),
+            ("ack_timeout", 0, 24),
+            ("retry_linear", 0, 7),
+            ("retry_exp", 0, 25),
+            ("udp_port", 1, 0xFFFF),
+            ("sack_threshold", 0, 1 << 30),
+        ):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise MrcUsageError(f"{name} {value} is not in {low}..{high}")
+        if self.mtu not in PATH_MTUS:
+            raise MrcUsageError(f"mtu {self.mtu} is not one of {', '.join(map(str, PATH_MTUS))}")
+        if self.train != "auto" and not 1 <= self.train <= TRAIN_MAX:
+            raise MrcUsageError(f"train {self.train} is not auto or 1..{TRAIN_MAX}")
+        if self.start_psn is not None and not 0 <= self.start_psn <= 0xFFFFFF:
+            raise MrcUsageError(f"start_psn {self.start_psn} is not a 24-bit number")
+        if self.backend not in ("auto", "udp", "raw", "mem"):
+            raise MrcUsageError(f"backend {self.backend!r} is not auto, udp, raw or mem")
+        if isinstance(self.ev_profile, str | Path):
+            object.__setattr__(self, "ev_profile", EvProfile.load(self.ev_profile))
+        if self.ev_profile is None:
+            EvProfile.udp(self.evs, self.sport_base)  # refuses what cannot be
+        if not isinstance(self.cc, CcProfile):
+            object.__setattr__(self, "cc", _cc_profile(self.cc, self.window))
+
+    @property
+    def cc_profile(self) -> CcProfile:
+        """The controller as a profile."""
+        assert isinstance(self.cc, CcProfile)  # noqa: S101 - made so above
+        return self.cc
+
+    def profile(self, evs: int, sport_base: int) -> EvProfile:
+        """The EV profile given, or plain source ports."""
+        if isinstance(self.ev_profile, EvProfile):
+            return self.ev_profile
+        return EvProfile.udp(evs, sport_base)
+
+    def backend_kind(self) -> Backend:
+        """The backend, "auto" resolved."""
+        if self.backend != "auto":
+            return Backend[self.backend.upper()]
+        own = self.ev_profile
+        srv6 = isinstance(own, EvProfile) and own.format in (EvFormat.SRV6, EvFormat.SRV6_SRH)
+        return Backend.RAW if srv6 else Backend.UDP
+
+
+def _cc_profile(name: str, window: int | None) -> CcProfile:
+    try:
+        kind = CcKind[name.upper()]
+    except KeyError:
+        raise MrcUsageError(f"cc {name!r} is not nscc, fixed or none") from None
+    if window is not None and window < 1:
+        raise MrcUsageError(f"window {window} is not a positive number of bytes")
+    if kind is CcKind.FIXED:
+        return CcProfile(kind, window=window or 1 << 20)
+    return CcProfile(kind, window=window or 0, nscc=NsccConfig())
