@@ -141,30 +141,30 @@ def prepare(driver: Driver, local: Local, options: ConnectionOptions, dst: IPv6A
 def complete(half: Half, peer: ConnectionInfo, *, passive: bool) -> Whole:
     """Lanes towards the peer, and the queue pair through INIT and RTR to RTS, receives posted.
 
-    MrcHandshakeError: no common version. OSError: a lane could not be set up. What was taken is
-    given back on failure, except the half itself.
+    MrcHandshakeError: no common version. OSError: a lane could not be set up. On failure the half
+    is closed.
     """
     options, local, driver = half.options, half.local, half.driver
-    agreed = negotiate(half.info, peer)
-    evs, base = (peer.evs, peer.sport_base) if passive else (options.evs, options.sport_base)
-    profile = options.profile(evs, min(base, 0x10000 - evs))
-    to = peer.qp
-    path_key, path = driver.path(
-        local.port,
-        profile,
-        src=local.addr,
-        dst=to.gid,
-        scope_id=local.scope_id,
-        dport=to.udp_port,
-    )
-    keys = [path_key]
+    keys: list[Hashable] = []
     try:
-        cc_key, controller = driver.controller(
-            options.cc_profile, to.gid, local.scope_id, agreed.path_mtu
+        agreed = negotiate(half.info, peer)
+        evs, base = (peer.evs, peer.sport_base) if passive else (options.evs, options.sport_base)
+        key, path = driver.path(
+            local.port,
+            options.profile(evs, min(base, 0x10000 - evs)),
+            src=local.addr,
+            dst=peer.qp.gid,
+            scope_id=local.scope_id,
+            dport=peer.qp.udp_port,
         )
-        keys.append(cc_key)
+        keys.append(key)
+        key, controller = driver.controller(
+            options.cc_profile, peer.qp.gid, local.scope_id, agreed.path_mtu
+        )
+        keys.append(key)
         _to_rts(half, peer, agreed, path.number, controller.number)
     except BaseException:
+        half.close()  # the queue pair lets go of path and controller
         for key in keys:
             driver.give(key)
         raise
@@ -185,7 +185,6 @@ def _to_rts(half: Half, peer: ConnectionInfo, agreed: Agreement, path: int, cc: 
             path_mtu=agreed.path_mtu,
             rq_psn=peer.qp.psn,
             path=path,
-            cc=cc,
             mpr_dest=agreed.mpr_dest,
             max_wimm_dest=agreed.max_wimm_dest,
             sack_threshold=options.sack_threshold,
@@ -197,6 +196,7 @@ def _to_rts(half: Half, peer: ConnectionInfo, agreed: Agreement, path: int, cc: 
         QpAttr(
             state=QpState.RTS,
             sq_psn=half.info.qp.psn,
+            cc=cc,
             mpr=agreed.mpr,
             max_wimm=agreed.max_wimm,
             timeout=options.ack_timeout,

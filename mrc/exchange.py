@@ -58,10 +58,11 @@ async def greet(
     half = prepare(driver, local, options, towards)
     try:
         channel.send(hello(half.info))
-        whole = complete(half, await expect_hello(channel), passive=False)
+        peer = await expect_hello(channel)
     except BaseException:
         half.close()
         raise
+    whole = complete(half, peer, passive=False)
     channel.send({"type": "ready"})
     return Connection(whole, channel)
 
@@ -81,11 +82,7 @@ async def expect_hello(channel: Channel) -> ConnectionInfo:
 
 async def answer(half: Half, channel: Channel, peer: ConnectionInfo) -> Connection:
     """The passive side of the exchange, after the peer's hello."""
-    try:
-        whole = complete(half, peer, passive=True)
-    except BaseException:
-        half.close()
-        raise
+    whole = complete(half, peer, passive=True)
     try:
         channel.send(hello(half.info))
         await _expect_ready(channel)

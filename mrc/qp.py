@@ -106,16 +106,13 @@ _MASK_OF = {
 # (from, to) -> attributes that must be given (C.3). Any state may go to ERR or RESET.
 _REQUIRED: dict[tuple[QpState, QpState], tuple[str, ...]] = {
     (QpState.RESET, QpState.INIT): ("access",),
-    (QpState.INIT, QpState.INIT): (),
     (QpState.INIT, QpState.RTR): (
         *("src", "dst", "dport", "dest_qpn", "path_mtu", "rq_psn"),
-        *("path", "cc", "mpr_dest", "max_wimm_dest"),
+        *("path", "mpr_dest", "max_wimm_dest"),
     ),
-    (QpState.RTR, QpState.RTR): (),
     (QpState.RTR, QpState.RTS): (
-        *("sq_psn", "mpr", "max_wimm", "timeout", "linear_cnt", "exp_cnt"),
+        *("sq_psn", "cc", "mpr", "max_wimm", "timeout", "linear_cnt", "exp_cnt"),
     ),
-    (QpState.RTS, QpState.RTS): (),
 }
 
 # Field -> (lowest, highest) of what a caller may give.
