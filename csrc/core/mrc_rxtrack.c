@@ -44,11 +44,25 @@ enum mrc_rx_verdict mrc_rxtrack_classify(const struct mrc_rxtrack *t, struct mrc
     return mrc_bits_test(&t->got, psn.v) ? MRC_RX_DUPLICATE : MRC_RX_NEW;
 }
 
+/* Nothing is out of order, so no bit is set and none has to be. */
+static struct mrc_rx_advance rx_accept_in_order(struct mrc_rxtrack *t, struct mrc_psn psn,
+                                                uint32_t nominal_bytes, bool ar, bool last)
+{
+    const struct mrc_rx_advance adv = {1, last ? 1 : 0, ar};
+    t->rcvd_bytes += nominal_bytes;
+    t->cack = psn;
+    t->max_rcv = psn;
+    t->unsacked = mrc_psn_add(psn, 1);
+    return adv;
+}
+
 struct mrc_rx_advance mrc_rxtrack_accept(struct mrc_rxtrack *t, struct mrc_psn psn,
                                          uint32_t nominal_bytes, bool ar, bool last)
 {
     struct mrc_rx_advance adv = {0, 0, false};
     MRC_ASSERT(mrc_rxtrack_classify(t, psn) == MRC_RX_NEW);
+    if (t->ooo_count == 0 && mrc_psn_diff(psn, t->cack) == 1)
+        return rx_accept_in_order(t, psn, nominal_bytes, ar, last);
     mrc_bits_set(&t->got, psn.v);
     if (ar)
         mrc_bits_set(&t->ar, psn.v);
