@@ -135,8 +135,15 @@ void mrc_req_flush(struct mrc_req *r, const struct mrc_req_ctx *c, enum mrc_wc_s
 /* A slot in flight is lost (B.10): path, controller and retransmission list learn of it. */
 void mrc_req_lose(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_slot *s,
                   enum mrc_ev_reason why);
+/* What a report says of packets that it does not show (B.10). */
+struct mrc_req_view {
+    struct mrc_psn base;
+    uint64_t bitmap;
+    int top;       /* highest set bit, -1: none */
+    bool complete; /* after it we know every arrival that the peer knew of */
+};
 /* Look for losses that the latest acknowledgements prove. */
-void mrc_req_infer(struct mrc_req *r, const struct mrc_req_ctx *c);
+void mrc_req_infer(struct mrc_req *r, const struct mrc_req_ctx *c, const struct mrc_req_view *v);
 /* A probe that left at sent_ns was answered: what left before it and is still missing is lost. */
 void mrc_req_probe_answered(struct mrc_req *r, const struct mrc_req_ctx *c, mrc_ns sent_ns);
 /* Spend one retry, at most once per `pace_ns`. RETRY_EXC_ERR when the budget is gone. */

@@ -68,23 +68,17 @@ static bool req_sack_sane(const struct mrc_req *r, const struct mrc_pkt *p,
     return !mrc_psn_after(mrc_psn_add(k->base, top), r->tx.max_sent);
 }
 
-/* B.10, per path: remember which packets this SACK covers and does not show. A retransmission
- * counts as covered only if what triggered the SACK left after it. */
-static void req_note_absent(struct mrc_req *r, const struct req_sack *k, bool pr)
+/* The peer counts what it has above cack. When we know as many, we know them all, and whatever else
+ * is in flight had not arrived when the SACK was made. When we know fewer, a SACK was lost or the
+ * next part of the window is still to come; then only what the bitmap covers is certain. */
+static struct mrc_req_view req_view(const struct mrc_req *r, const struct mrc_pkt *p,
+                                    const struct req_sack *k)
 {
-    const struct mrc_slot *trigger = pr ? NULL : mrc_txtrack_find(&r->tx, k->ack);
-    struct mrc_psn first = mrc_psn_add(k->cack, 1);
-    int top = k->bitmap != 0 ? 63 - __builtin_clzll(k->bitmap) : -1;
-    for (int i = -1; i < top; i++) {
-        struct mrc_psn psn = i < 0 ? first : mrc_psn_add(k->base, i);
-        if (i >= 0 && ((k->bitmap >> i) & 1u) != 0)
-            continue;
-        struct mrc_slot *s = mrc_txtrack_find(&r->tx, psn);
-        if (s == NULL || s->state != MRC_SLOT_INFLIGHT || s->absent)
-            continue;
-        if (s->rtx == 0 || (trigger != NULL && (int32_t)(trigger->order - s->order) > 0))
-            s->absent = true;
-    }
+    struct mrc_req_view v = {.base = k->base, .bitmap = k->bitmap, .top = -1};
+    if (k->bitmap != 0)
+        v.top = 63 - __builtin_clzll(k->bitmap);
+    v.complete = p->ooo_count < 0x7FFF && p->ooo_count == r->tx.acked_count;
+    return v;
 }
 
 /* E.7: unambiguous samples only, and only the first report of a packet. */
@@ -194,16 +188,17 @@ enum mrc_wc_status mrc_req_sack(struct mrc_req *r, const struct mrc_req_ctx *c,
     mrc_cc_on_sack(c->cc, &s);
     if (s.rtt_valid)
         mrc_path_on_rtt(c->path, mrc_txtrack_slot(&r->tx, k.ack)->ev, s.rtt_ns);
-    if (!cack_old && !k.old) {
+    if (!cack_old && !k.old)
         req_mpr(r, c, p);
-        req_note_absent(r, &k, p->pr);
-    }
     if (news > 0 || !mrc_psn_eq(before, r->tx.unack)) {
         r->retry = 0; /* B.9 */
         r->retry_counted_ns = c->now;
     }
     req_sack_paths(r, c, p);
-    mrc_req_infer(r, c);
+    if (!cack_old && !k.old) {
+        const struct mrc_req_view v = req_view(r, p, &k);
+        mrc_req_infer(r, c, &v);
+    }
     mrc_req_rearm(r, c);
     return MRC_WC_SUCCESS;
 }
@@ -301,7 +296,6 @@ enum mrc_wc_status mrc_req_ack(struct mrc_req *r, const struct mrc_req_ctx *c,
     }
     if (!req_complete_upto(r, c, psn))
         return MRC_WC_LOC_QP_OP_ERR;
-    mrc_req_infer(r, c);
     mrc_req_rearm(r, c);
     return MRC_WC_SUCCESS;
 }

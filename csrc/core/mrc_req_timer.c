@@ -38,25 +38,42 @@ static mrc_ns req_margin(const struct mrc_req_ctx *c, uint16_t ev)
     return mrc_max64(floor, req_path_time(c, ev));
 }
 
-/* Packets of one EV and class stay in order: what left before the newest arrival and was not seen
- * by a SACK that covered it is lost; without such a SACK (it may have been lost) only after a
- * while. */
-static void req_infer_ev(struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t ev, uint32_t cls)
+/* Does the report prove that this packet had not arrived when it was made? */
+static bool req_proven_absent(const struct mrc_req *r, const struct mrc_req_view *v,
+                              const struct mrc_slot *s)
+{
+    const struct mrc_psn psn = mrc_psn(s->psn);
+    if (v->complete || mrc_psn_diff(psn, r->tx.unack) == 1) /* cack + 1 is missing by definition */
+        return true;
+    const int32_t bit = mrc_psn_diff(psn, v->base);
+    return bit >= 0 && bit < v->top && ((v->bitmap >> bit) & 1u) == 0;
+}
+
+/* Packets of one EV and class stay in order: what left before the newest arrival on it and had not
+ * arrived itself is lost; without proof of the latter only after a while. True: look again at the
+ * next report. */
+static bool req_infer_ev(struct mrc_req *r, const struct mrc_req_ctx *c,
+                         const struct mrc_req_view *v, uint16_t ev, uint32_t cls)
 {
     const struct mrc_ev_sent *e = &r->tx.ev[ev];
     uint16_t i = e->head[cls];
+    bool again = false;
     while (i != MRC_SLOT_NIL) {
         struct mrc_slot *s = &r->tx.slot[i];
         i = s->ev_next;
         if (!e->acked_any[cls] || (int32_t)(e->acked_order[cls] - s->order) <= 0)
-            return;
-        if (s->absent || c->now - s->sent_ns > 2 * req_margin(c, ev))
+            break;
+        if (req_proven_absent(r, v, s) || c->now - s->sent_ns > 2 * req_margin(c, ev))
             mrc_req_lose(r, c, s, MRC_EV_R_LOSS);
+        else
+            again = true;
     }
+    return again;
 }
 
 /* A path that died reports nothing: what left long before something that has arrived elsewhere. */
-static void req_infer_age(struct mrc_req *r, const struct mrc_req_ctx *c)
+static void req_infer_age(struct mrc_req *r, const struct mrc_req_ctx *c,
+                          const struct mrc_req_view *v)
 {
     const mrc_ns floor = mrc_cc_base_rtt(c->cc) + 4 * mrc_cc_target_delay(c->cc);
     uint16_t i = r->tx.head;
@@ -67,21 +84,24 @@ static void req_infer_age(struct mrc_req *r, const struct mrc_req_ctx *c)
             return; /* the list is in send order */
         const mrc_ns age = r->tx.newest_acked_ns - s->sent_ns;
         const mrc_ns margin = req_margin(c, s->ev);
-        if (age > 2 * margin || (age > margin && s->absent))
+        if (age > 2 * margin || (age > margin && req_proven_absent(r, v, s)))
             mrc_req_lose(r, c, s, MRC_EV_R_LOSS);
     }
 }
 
-void mrc_req_infer(struct mrc_req *r, const struct mrc_req_ctx *c)
+void mrc_req_infer(struct mrc_req *r, const struct mrc_req_ctx *c, const struct mrc_req_view *v)
 {
+    uint16_t kept = 0;
     for (uint16_t n = 0; n < r->touched_count; n++) {
         const uint16_t ev = r->touched[n];
-        r->tx.ev[ev].touched = false;
-        req_infer_ev(r, c, ev, 0);
-        req_infer_ev(r, c, ev, 1);
+        const bool first = req_infer_ev(r, c, v, ev, 0);
+        const bool second = req_infer_ev(r, c, v, ev, 1);
+        r->tx.ev[ev].touched = first || second;
+        if (first || second)
+            r->touched[kept++] = ev;
     }
-    r->touched_count = 0;
-    req_infer_age(r, c);
+    r->touched_count = kept;
+    req_infer_age(r, c, v);
 }
 
 /* B.11: the answer left the peer after the probe came in, so what left before the probe and has had

@@ -38,6 +38,7 @@ void mrc_txtrack_start(struct mrc_txtrack *t, struct mrc_psn sq_psn)
     }
     t->lost_count = 0;
     t->inflight_count = 0;
+    t->acked_count = 0;
     t->order = 0;
     t->head = MRC_SLOT_NIL;
     t->tail = MRC_SLOT_NIL;
@@ -126,7 +127,6 @@ struct mrc_slot *mrc_txtrack_sent(struct mrc_txtrack *t, struct mrc_psn psn, uin
     s->order = ++t->order;
     s->ev = ev;
     s->cls = cls;
-    s->absent = false;
     tx_link(t, s);
     return s;
 }
@@ -155,6 +155,7 @@ bool mrc_txtrack_ack(struct mrc_txtrack *t, struct mrc_psn psn, bool echoed)
         tx_unlose(t, s);
     }
     s->state = MRC_SLOT_ACKED;
+    t->acked_count++;
     return true;
 }
 
@@ -166,6 +167,7 @@ void mrc_txtrack_advance(struct mrc_txtrack *t, struct mrc_psn cack)
         struct mrc_slot *s = mrc_txtrack_slot(t, t->unack);
         MRC_ASSERT(s->state == MRC_SLOT_ACKED && s->psn == t->unack.v);
         s->state = MRC_SLOT_FREE;
+        t->acked_count--;
     }
 }
 

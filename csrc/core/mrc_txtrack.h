@@ -35,7 +35,6 @@ struct mrc_slot {
     uint8_t rtx;   /* times sent again, saturates */
     uint8_t cls;   /* 0 first transmission class, 1 retransmission class */
     bool ar;       /* carries BTH.A; a retransmission repeats it */
-    bool absent;   /* a SACK made after this transmission covered the PSN and did not show it */
 };
 
 struct mrc_ev_sent {
@@ -53,6 +52,7 @@ struct mrc_txtrack {
     uint32_t mask;
     uint32_t lost_count;
     uint32_t inflight_count;
+    uint32_t acked_count; /* state ACKED: known received above a gap */
     uint32_t order;
     uint64_t spurious; /* packets sent again although the original had arrived */
     uint16_t ev_max;
