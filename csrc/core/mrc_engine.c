@@ -26,6 +26,8 @@ void mrc_engine_touch(struct mrc_engine *e, struct mrc_qp *q)
     if (q->path != NULL) {
         struct mrc_path_slot *p = &e->path[q->attr.path];
         mrc_heap_set(&e->timers, &p->timer, mrc_path_deadline(p->table));
+        if (mrc_path_probe_pending(p->table))
+            mrc_list_push(&e->probing, &p->probing);
     }
 }
 
@@ -143,11 +145,9 @@ void mrc_engine_rx(struct mrc_engine *e, const struct mrc_rx_pkt *pkts, size_t n
 static void engine_tick_path(struct mrc_engine *e, struct mrc_path_slot *p, mrc_ns now)
 {
     mrc_path_tick(p->table, now);
-    mrc_list_push(&e->probing, &p->probing);
-    /* Until tx has asked for due probes the table's deadline may stand in the past; it is the
-     * probing list that remembers. */
-    const mrc_ns next = mrc_path_deadline(p->table);
-    mrc_heap_set(&e->timers, &p->timer, next > now ? next : MRC_NEVER);
+    mrc_heap_set(&e->timers, &p->timer, mrc_path_deadline(p->table));
+    if (mrc_path_probe_pending(p->table))
+        mrc_list_push(&e->probing, &p->probing);
 }
 
 void mrc_engine_tick(struct mrc_engine *e, mrc_ns now)
@@ -214,11 +214,9 @@ static size_t engine_tx_probes(struct mrc_engine *e, struct mrc_tx_pkt *out, siz
             mrc_qp_tx_probe(q, entry, id, &out[n++], now);
         if (entry != MRC_EV_NONE)
             break; /* out is full */
-        mrc_list_remove(&p->probing);
-        const mrc_ns next = mrc_path_deadline(p->table);
-        mrc_heap_set(&e->timers, &p->timer, next > now ? next : now + MRC_MSEC);
-        if (q == NULL)
-            mrc_heap_remove(&e->timers, &p->timer); /* nobody to probe for; a user brings it back */
+        mrc_list_remove(
+            &p->probing); /* without a prober: the next event of a user brings it back */
+        mrc_heap_set(&e->timers, &p->timer, mrc_path_deadline(p->table));
     }
     return n;
 }
