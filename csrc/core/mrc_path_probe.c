@@ -115,7 +115,7 @@ uint16_t mrc_path_on_probe(struct mrc_path_table *t, uint16_t id, uint8_t mark, 
     e->stats.probes_answered++;
     /* A late one as well: it says how long to wait the next time. */
     path_sample(t, i, now - e->probe_sent_ns[seq]);
-    if (mark == 2) { /* the peer asks us to stay away (D.5) */
+    if (mark > 1) { /* the peer asks us to stay away (D.5) */
         path_probe_failed(t, i, now);
         return i;
     }

@@ -218,13 +218,13 @@ class PathTable:
     def on_probe_answer(self, probe_id: int, mark: int, now_ns: int) -> int | None:
         """Take an answer. Enough in a row heal: GOOD, or SKIP when the last was marked (H12).
 
-        m=2 in it asks us to stay away: as good as no answer. m=3 is reserved and says nothing.
+        m=2 in it asks us to stay away: as good as no answer. So is m=3, which is reserved.
         """
         probe = self.probes.pop(probe_id, None)
         if probe is None:
             return None
         entry = self.entries[probe.entry]
-        if mark == 2:
+        if mark >= 2:
             self._probe_failed(probe.entry)
             return probe.entry
         entry.successes, entry.failures = entry.successes + 1, 0
