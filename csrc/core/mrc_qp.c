@@ -84,7 +84,8 @@ struct qp_transition {
     uint32_t required;
 };
 
-/* C.3. Any state may go to RESET or ERR without attributes. */
+/* C.3. Any state may go to RESET or ERR without attributes. What is required may also have been set
+ * before: a profile, say, at INIT already. */
 static const struct qp_transition qp_transitions[] = {
     {MRC_QPS_RESET, MRC_QPS_INIT, MRC_QP_ACCESS},
     {MRC_QPS_INIT, MRC_QPS_RTR,
@@ -100,7 +101,7 @@ static int qp_check_transition(const struct mrc_qp *q, uint8_t to, uint32_t mask
     for (size_t i = 0; i < sizeof qp_transitions / sizeof *qp_transitions; i++) {
         const struct qp_transition *t = &qp_transitions[i];
         if (t->from == q->attr.state && t->to == to)
-            return (mask & t->required) == t->required ? MRC_OK : MRC_ERR_INVAL;
+            return ((mask | q->set) & t->required) == t->required ? MRC_OK : MRC_ERR_INVAL;
     }
     return MRC_ERR_STATE;
 }
@@ -149,6 +150,7 @@ static void qp_store(struct mrc_qp *q, const struct mrc_qp_attr *a, uint32_t mas
                      struct mrc_path_table *path, struct mrc_cc *cc)
 {
     struct mrc_qp_attr *to = &q->attr;
+    q->set |= mask;
     if ((mask & MRC_QP_ACCESS) != 0)
         to->access = a->access;
     if ((mask & MRC_QP_AV) != 0) {
@@ -225,6 +227,7 @@ static void qp_enter(struct mrc_qp *q, uint8_t to, mrc_ns now)
         if (from != MRC_QPS_RESET && from != MRC_QPS_ERR)
             mrc_qp_fail(q, MRC_WC_WR_FLUSH_ERR, now);
         q->attr = blank;
+        q->set = 0;
         q->path = NULL;
         q->cc = NULL;
         memset(&q->stats, 0, sizeof q->stats);

@@ -17,6 +17,7 @@ struct mrc_qp {
     struct mrc_peer peer;
     struct mrc_qp_init init;
     struct mrc_qp_attr attr;
+    uint32_t set; /* MRC_QP_* given since RESET */
     struct mrc_qp_stats stats;
     struct mrc_req req;
     struct mrc_resp resp;
