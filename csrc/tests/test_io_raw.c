@@ -135,10 +135,10 @@ TEST(raw_tx__header_bytes) { child_run("raw_tx__header_bytes", child_bytes); }
 struct craft {
     uint8_t outer_class;
     uint8_t inner_class;
-    uint16_t udp_len;  /* as stated */
-    uint16_t ip_len;   /* as stated by the inner header */
-    uint16_t present;  /* bytes after the UDP header */
-    uint16_t cut;      /* != 0: bytes of the inner packet that are there at all */
+    uint16_t udp_len; /* as stated */
+    uint16_t ip_len;  /* as stated by the inner header */
+    uint16_t present; /* bytes after the UDP header */
+    uint16_t cut;     /* != 0: bytes of the inner packet that are there at all */
     uint16_t dport;
     uint8_t version;
     uint8_t next;
@@ -282,7 +282,8 @@ static int child_malformed(void)
 
 TEST(raw_rx__malformed) { child_run("raw_rx__malformed", child_malformed); }
 
-/* An ordinary UDP port hears a raw one without encapsulation: the zero checksum is accepted (H37). */
+/* An ordinary UDP port hears a raw one without encapsulation: the zero checksum is accepted (H37).
+ */
 static int child_to_udp(void)
 {
     child_fabric();
@@ -302,10 +303,7 @@ static int child_to_udp(void)
     return 0;
 }
 
-TEST(raw_tx__to_and_from_a_udp_port)
-{
-    child_run("raw_tx__to_and_from_a_udp_port", child_to_udp);
-}
+TEST(raw_tx__to_and_from_a_udp_port) { child_run("raw_tx__to_and_from_a_udp_port", child_to_udp); }
 
 static int raw_fault_left;
 static int raw_fault(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
