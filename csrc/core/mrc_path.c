@@ -122,7 +122,9 @@ static void path_move(struct mrc_path_table *t, struct path_plane *pl, uint16_t 
             pl->spare--;
         }
     }
-    pl->bits = (uint8_t)(pl->usable > 1 ? 32 - __builtin_clz((uint32_t)pl->usable - 1) : 0);
+    const uint32_t bits = pl->usable > 1 ? 32 - (uint32_t)__builtin_clz(pl->usable - 1u) : 0;
+    pl->mask = (uint16_t)((1u << bits) - 1);
+    pl->half = (uint8_t)((bits + 1) / 2);
 }
 
 void path_put(struct mrc_path_table *t, uint16_t i, enum mrc_ev_state s, bool reserve)
@@ -274,64 +276,73 @@ void mrc_path_stats(const struct mrc_path_table *t, uint16_t i, struct mrc_path_
 
 /* ---- selection ---- */
 
-/* Permutation of 0..2^bits-1 chosen by key: every step is invertible modulo 2^bits. With three
- * rounds each entry follows each other about equally often; two leave pairs that never meet. */
-static inline uint32_t path_permute(uint32_t x, uint32_t key, uint32_t bits)
+/* Permutation of 0..mask chosen by key: every step is invertible modulo mask + 1, a power of two.
+ * With three rounds each entry follows each other about equally often; two leave pairs that never
+ * meet (an odd factor keeps the lowest bit of a difference). */
+static inline uint32_t path_permute(uint32_t x, uint32_t key, uint32_t mask, uint32_t half)
 {
-    const uint32_t mask = (1u << bits) - 1;
-    const uint32_t half = (bits + 1) / 2;
-    x = (x ^ key) * (key >> 6 | 1) & mask;
+    const uint32_t a = key | 1;
+    const uint32_t b = key >> 16 | 1;
+    x = (x ^ key >> 16) * a & mask;
     x ^= x >> half;
-    x = (x + (key >> 12)) * (key >> 17 | 1) & mask;
+    x = (x + (key >> 1)) * b & mask;
     x ^= x >> half;
-    x = (x ^ key >> 23) * (key >> 26 | 1) & mask;
+    x = (x + (key >> 8)) * a & mask;
     return x ^ x >> 1;
 }
 
-/* Scan plane p from the cursor. There is a usable entry other than `avoid`, or avoid is none.
- * Amortised O(1): fewer than two places a step are empty, and a SKIP entry passed is restored. */
-static uint16_t path_scan(struct mrc_path_table *t, struct mrc_path_cursor *c, uint32_t p,
-                          uint16_t avoid, bool restore)
+/* The next usable entry of plane p, which has one, in the cursor's order. Fewer than half of the
+ * places are empty. */
+static inline uint16_t path_next(const struct mrc_path_table *t, struct mrc_path_cursor *c,
+                                 uint32_t p)
 {
     const struct path_plane *const pl = &t->plane[p];
-    const uint16_t *const order = &t->order[pl->first];
-    const uint32_t usable = pl->usable;
-    const uint32_t bits = pl->bits;
-    bool good_left = pl->good != 0;
-    uint16_t skipped = MRC_EV_NONE;
     uint32_t pos = c->pos[p];
-    uint16_t i;
-    if (avoid != MRC_EV_NONE && pl->good == 1 && t->entry[avoid].cfg.plane == p)
-        good_left = !(path_usable(t, avoid) && t->state[avoid] == MRC_EV_GOOD);
-    for (uint32_t seen = 0;; seen++) {
-        if (pos >> bits != 0) { /* once round: another permutation (D.6) */
+    uint32_t at;
+    do {
+        if (pos > pl->mask) { /* once round: another permutation (D.6) */
             c->key[p] = (uint32_t)(mrc_rand_next(&c->rand) >> 32);
             pos = 0;
         }
-        const uint32_t at = path_permute(pos++, c->key[p], bits);
-        if (at >= usable)
-            continue;
-        i = order[at];
+        at = path_permute(pos++, c->key[p], pl->mask, pl->half);
+    } while (at >= pl->usable);
+    c->pos[p] = (uint16_t)pos;
+    return t->order[pl->first + at];
+}
+
+/* Is there a GOOD entry in plane p besides `avoid`? */
+static bool path_good_left(const struct mrc_path_table *t, uint32_t p, uint16_t avoid)
+{
+    const bool mine = avoid != MRC_EV_NONE && t->entry[avoid].cfg.plane == p &&
+                      path_usable(t, avoid) && t->state[avoid] == MRC_EV_GOOD;
+    return t->plane[p].good > mine;
+}
+
+/* Scan plane p on from entry i, which the cursor gave. There is a usable entry other than `avoid`,
+ * or avoid is none. Amortised O(1): each SKIP entry passed is one that some mark put there, and the
+ * fewer GOOD ones are left, the more calls have restored before long. */
+static uint16_t path_scan(struct mrc_path_table *t, struct mrc_path_cursor *c, uint32_t p,
+                          uint16_t i, uint16_t avoid, bool restore)
+{
+    const bool good_left = path_good_left(t, p, avoid);
+    uint16_t skipped = MRC_EV_NONE;
+    for (uint32_t seen = 0;; seen++, i = path_next(t, c, p)) {
         if (i == avoid)
             continue;
         if (t->state[i] == MRC_EV_GOOD && i != skipped)
-            break;
+            return i;
         if (skipped == MRC_EV_NONE) {
             skipped = i;
             if (restore)
                 path_put(t, i, MRC_EV_GOOD, false);
         }
-        if (!good_left || seen >= PATH_SCAN_MAX) {
-            i = skipped;
-            break;
-        }
+        if (!good_left || seen >= PATH_SCAN_MAX)
+            return skipped;
     }
-    c->pos[p] = (uint16_t)pos;
-    return i;
 }
 
 /* The next of these planes in turn after the last one served. */
-static uint32_t path_next_plane(struct mrc_path_cursor *c, uint32_t planes)
+static uint32_t path_turn(struct mrc_path_cursor *c, uint32_t planes)
 {
     const uint32_t later = planes & (~(uint32_t)1 << c->plane);
     const uint32_t p = (uint32_t)__builtin_ctz(later != 0 ? later : planes);
@@ -339,23 +350,32 @@ static uint32_t path_next_plane(struct mrc_path_cursor *c, uint32_t planes)
     return p;
 }
 
+/* For a retransmission: not `avoid`, in whatever plane, while there is another entry (H34). */
+static uint16_t path_select_but(struct mrc_path_table *t, struct mrc_path_cursor *c,
+                                uint32_t planes, uint16_t avoid)
+{
+    const uint32_t own = 1u << t->entry[avoid].cfg.plane;
+    if (path_usable(t, avoid) && t->plane[t->entry[avoid].cfg.plane].usable == 1) {
+        if (planes == own)
+            avoid = MRC_EV_NONE; /* the only one left */
+        planes = planes == own ? own : planes & ~own;
+    }
+    const uint32_t p = path_turn(c, planes);
+    return path_scan(t, c, p, path_next(t, c, p), avoid, true);
+}
+
 uint16_t mrc_path_select(struct mrc_path_table *t, struct mrc_path_cursor *c, uint32_t plane_mask,
                          uint16_t avoid, mrc_ns now)
 {
     (void)now;
-    uint32_t planes = t->live & t->up & plane_mask;
+    const uint32_t planes = t->live & t->up & plane_mask;
     if (planes == 0)
         return MRC_EV_NONE;
-    if (avoid != MRC_EV_NONE) {
-        const uint8_t own = t->entry[avoid].cfg.plane;
-        if (t->plane[own].usable == 1 && path_usable(t, avoid)) { /* alone in its plane */
-            if ((planes & ~(1u << own)) != 0)
-                planes &= ~(1u << own);
-            else
-                avoid = MRC_EV_NONE; /* and no other plane: H34 */
-        }
-    }
-    return path_scan(t, c, path_next_plane(c, planes), avoid, true);
+    if (avoid != MRC_EV_NONE)
+        return path_select_but(t, c, planes, avoid);
+    const uint32_t p = path_turn(c, planes);
+    const uint16_t i = path_next(t, c, p);
+    return t->state[i] == MRC_EV_GOOD ? i : path_scan(t, c, p, i, MRC_EV_NONE, true);
 }
 
 uint16_t mrc_path_select_control(struct mrc_path_table *t, struct mrc_path_cursor *c, uint8_t plane)
@@ -364,5 +384,6 @@ uint16_t mrc_path_select_control(struct mrc_path_table *t, struct mrc_path_curso
     if (planes == 0)
         return MRC_EV_NONE;
     const bool there = plane <= MRC_PLANE_MAX && (planes >> plane & 1) != 0;
-    return path_scan(t, c, there ? plane : path_next_plane(c, planes), MRC_EV_NONE, false);
+    const uint32_t p = there ? plane : path_turn(c, planes);
+    return path_scan(t, c, p, path_next(t, c, p), MRC_EV_NONE, false);
 }

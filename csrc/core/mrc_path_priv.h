@@ -47,8 +47,10 @@ struct path_plane {
     uint16_t total;
     uint16_t usable;
     uint16_t spare;
-    uint16_t good; /* of usable */
-    uint8_t bits;  /* 2^bits >= usable */
+    uint16_t good;   /* of usable */
+    uint16_t mask;   /* of the permutation: 2^n - 1 >= usable - 1, the smallest */
+    uint8_t half;    /* (n + 1) / 2 */
+    uint8_t pad_[3]; /* 16 bytes: found by a shift */
 };
 
 struct mrc_path_table {
