@@ -175,6 +175,14 @@ demo: $(VENV)/.ext ## a fabric of namespaces, 16 SRv6 paths, a cut and a heal, i
 bench: $(VENV)/.ext build/bench/bare ## ours, bare loops and iperf3 in turn (ARGS=--quick: a short look)
 	@$(BIN)/python -m tools.bench $(ARGS)
 
+.PHONY: bench-core
+bench-core: build/bench/core ## instructions per packet of the C core alone (needs valgrind)
+	@python3 -m tools.bench.core
+
+build/bench/core: tools/bench/core.c $(wildcard csrc/core/*.[ch]) Makefile
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -O3 -g -ffp-contract=off -Icsrc/core $< csrc/core/mrc_core_all.c -o $@
+
 build/bench/bare: tools/bench/bare.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(STD) -O2 $(WARN) $< -o $@
