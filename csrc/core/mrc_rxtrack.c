@@ -71,11 +71,11 @@ struct mrc_rx_advance mrc_rxtrack_accept(struct mrc_rxtrack *t, struct mrc_psn p
     t->rcvd_bytes += nominal_bytes;
     if (mrc_psn_after(psn, t->max_rcv))
         t->max_rcv = psn;
-    if (mrc_psn_after(t->unsacked, psn))
-        t->unsacked = psn;
     const struct mrc_psn first = mrc_psn_add(t->cack, 1);
     if (!mrc_psn_eq(psn, first)) {
         t->ooo_count++;
+        if (mrc_psn_after(t->unsacked, psn))
+            t->unsacked = psn;
         return adv;
     }
     const uint32_t run = mrc_bits_run(&t->got, first.v, t->window);
