@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, Unpack
 
 from ._children import warn_unclosed
 from ._waits import limit
@@ -17,9 +17,9 @@ from .channel import Calls, Channel, Handler
 from .errors import MrcPeerLost, MrcUsageError
 from .mr import MemoryRegion
 from .oob import FrameError, RemoteRegion
-from .qp import QpAttr
+from .qp import QpAttr, SendWr
 from .regions import Regions
-from .transfer import Immediate, Transfer, write_request
+from .transfer import Immediate, Transfer, WriteArgs, write_request
 from .types import (
     Access,
     EvEvent,
@@ -78,6 +78,8 @@ class Connection:
         self._refusal: Exception | None = None
         self._closing: asyncio.Task[None] | None = None
         self._final: _Stats | None = None
+        self._kept: list[MemoryRegion] = []  # the caller need not: closed with us, at the latest
+        self._keep_max = 64
         half.driver.hold()
         half.driver.join(self)
         self._tasks: set[asyncio.Task[None]] = {loop.create_task(self._read())}
@@ -89,9 +91,13 @@ class Connection:
 
         Any writable contiguous buffer; without remote_write also read-only memory.
         """
-        if remote_write:
-            return MemoryRegion(self.pd, buffer)
-        return MemoryRegion(self.pd, buffer, Access.NONE)
+        access = Access.LOCAL_WRITE | Access.REMOTE_WRITE if remote_write else Access.NONE
+        mr = MemoryRegion(self.pd, buffer, access)
+        if len(self._kept) >= self._keep_max:
+            self._kept = [kept for kept in self._kept if not kept.closed]
+            self._keep_max = max(64, 2 * len(self._kept))
+        self._kept.append(mr)
+        return mr
 
     def advertise(self, name: str, mr: MemoryRegion) -> None:
         """Tell the peer where it may write; it asks for it by name. A name can be used again.
@@ -125,64 +131,36 @@ class Connection:
         mr: MemoryRegion,
         remote: RemoteRegion,
         *,
-        local_offset: int = 0,
-        remote_offset: int = 0,
-        length: int | None = None,
-        imm: int | None = None,
-        solicited: bool = False,
         timeout: float | None = None,
+        **part: Unpack[WriteArgs],
     ) -> WorkCompletion:
         """Write bytes of `mr` into the peer's region; returns when they are placed there.
 
-        length None: all from local_offset on, as far as the remote region has room. imm: a 32-bit
-        number that the peer gets from receive_imm() after all earlier data. Waits for room while
-        `depth` writes are in flight, and, with imm, while the peer has `imm_queue` unread.
+        By default all of `mr` that the remote region has room for; WriteArgs names a part, and an
+        immediate. Waits for room while `depth` writes are in flight, and, with an immediate,
+        while the peer has `imm_queue` unread.
 
         MrcWorkError: it failed. MrcPeerLost: the peer went away. TimeoutError. When cancelled or
         timed out before it was handed over nothing happens. After that it cannot be recalled: the
         transport completes it, it keeps its place in the queue and the region busy until then,
         and its completion is dropped.
         """
-        self._require_usable()
-        self._require_own(mr)
-        wr = write_request(
-            mr,
-            remote,
-            local_offset=local_offset,
-            remote_offset=remote_offset,
-            length=length,
-            imm=imm,
-            solicited=solicited,
-        )
+        wr = self._request(mr, remote, part)
         if timeout is None:
             return await self._transfer.write(wr)
         async with limit(timeout, "a write did not complete"):
             return await self._transfer.write(wr)
 
     def write_nowait(
-        self,
-        mr: MemoryRegion,
-        remote: RemoteRegion,
-        *,
-        local_offset: int = 0,
-        remote_offset: int = 0,
-        length: int | None = None,
-        imm: int | None = None,
-        solicited: bool = False,
+        self, mr: MemoryRegion, remote: RemoteRegion, **part: Unpack[WriteArgs]
     ) -> asyncio.Future[WorkCompletion]:
         """Like write(), but returns its future at once. MrcResourceError: no room now."""
+        return self._transfer.write_nowait(self._request(mr, remote, part))
+
+    def _request(self, mr: MemoryRegion, remote: RemoteRegion, part: WriteArgs) -> SendWr:
         self._require_usable()
         self._require_own(mr)
-        wr = write_request(
-            mr,
-            remote,
-            local_offset=local_offset,
-            remote_offset=remote_offset,
-            length=length,
-            imm=imm,
-            solicited=solicited,
-        )
-        return self._transfer.write_nowait(wr)
+        return write_request(mr, remote, **part)
 
     @property
     def in_flight(self) -> int:
@@ -267,7 +245,8 @@ class Connection:
 
     def on_context_lost(self, exc: Exception) -> None:
         """Driver: the context cannot go on."""
-        self._lose(exc)
+        self._lose(exc, tell=True)
+        self._final = self._stats()
 
     def _on_wc_error(self, status: WcStatus) -> None:
         """A completion failed, so the queue pair is in error; say why to both sides."""
@@ -347,11 +326,8 @@ class Connection:
                 self._channel.send({"type": "abort", "reason": str(exc)})
         self._transfer.lose(exc)
         self._end(exc, exc)
-        if self.context.closed:
-            self._transfer.abandon(exc)
-        else:
-            self.qp.modify(QpAttr(state=QpState.ERR))
-            self._transfer.on_completions()
+        self.qp.modify(QpAttr(state=QpState.ERR))  # flushes all work
+        self._transfer.on_completions()
 
     def _end(self, result: Exception | None, exc: Exception) -> None:
         self._refuse(exc)
@@ -384,20 +360,17 @@ class Connection:
         with suppress(TimeoutError):
             async with limit(timeout, "the connection did not close"):
                 await self._transfer.drain(None)
-                self._say_bye()
-                await self._peer_bye
+                if not self.closed.done():
+                    self._say_bye()
+                    await self._peer_bye
         self._driver.leave(self)
         for task in self._tasks:
             task.cancel()
-        if not self.context.closed:
-            self._final = self._stats()
+        self._final = self._stats()
         self._end(None, over)
-        if self.context.closed:
-            self._transfer.abandon(over)
-        else:
-            self.qp.close()  # flushes what is still in flight into the completion queue
-            self._transfer.on_completions()
-            self._whole.close()
+        self.qp.close()  # flushes what is still in flight into the completion queue
+        self._transfer.on_completions()
+        self._whole.close()
         self._driver.drop()
         await self._channel.close()
 

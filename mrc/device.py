@@ -8,7 +8,7 @@ import os
 import secrets
 from dataclasses import asdict, dataclass
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from ._children import Children, warn_unclosed
 from ._core import Pin, Pump
@@ -42,6 +42,13 @@ class DscpClasses:
     dscp_trimmed_lasthop: int = 16
 
 
+class Attached(Protocol):
+    """Who drives a context."""
+
+    def before_close(self) -> None:
+        """The context is about to close: let go of its descriptor."""
+
+
 class Context:
     """Parent of everything. Used by one thread at a time.
 
@@ -72,9 +79,10 @@ class Context:
         self.paths = Children()
         self.controllers = Children()
         # Memory stays pinned while C knows it, even when the MemoryRegion object was lost.
-        self.pins: dict[int, Pin] = {}
+        # rkey -> (protection domain, pin)
+        self.pins: dict[int, tuple[int, Pin]] = {}
         self.keepalive: list[object] = []
-        self.attached: object | None = None  # who drives this context
+        self.attached: Attached | None = None
         self._pd_last = 0
 
     @property
@@ -115,6 +123,12 @@ class Context:
         self._pd_last += 1
         return self._pd_last
 
+    def unpin(self, rkey: int) -> None:
+        """Unregister a region and let its memory go. MrcUsageError while work refers to it."""
+        self.pump.mr_deregister(rkey)
+        _, pin = self.pins.pop(rkey)
+        pin.release()
+
     def close(self) -> None:
         """Close everything that hangs off this context, and its sockets. Twice is once.
 
@@ -122,12 +136,14 @@ class Context:
         """
         if self.pump.closed:
             return
+        if self.attached is not None:
+            self.attached.before_close()
         # The engine goes first: it frees all objects at once, whatever refers to whatever. The
         # children then only learn that they are closed, and the memory is let go last.
         self.pump.close()
         for children in (self.pds, self.cqs, self.paths, self.controllers):
             children.close_all()
-        for pin in self.pins.values():
+        for _, pin in self.pins.values():
             pin.release()
         self.pins.clear()
         self.keepalive.clear()

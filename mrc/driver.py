@@ -80,8 +80,7 @@ class Driver:
         driver = ctx.attached
         if driver is None:
             return cls(ctx, owned=False)
-        assert isinstance(driver, Driver)  # noqa: S101 - nobody else attaches
-        if driver.loop is not asyncio.get_running_loop():
+        if not isinstance(driver, Driver) or driver.loop is not asyncio.get_running_loop():
             raise MrcUsageError("the context is driven by another event loop")
         return driver
 
@@ -94,15 +93,15 @@ class Driver:
     def drop(self) -> None:
         """One fewer; with the last one the loop is left, and a context made here closed."""
         self._users -= 1
-        if self._users > 0:
-            return
-        self._detach()
-        if self._owned:
-            self.ctx.close()
+        if self._users == 0:
+            self._detach()
+            if self._owned:
+                self.ctx.close()
 
     def _detach(self) -> None:
-        self.loop.remove_reader(self._fd)
-        self.ctx.attached = None
+        if self.ctx.attached is self:
+            self.loop.remove_reader(self._fd)
+            self.ctx.attached = None
 
     def join(self, member: Member) -> None:
         """Tell this member of completions and events."""
@@ -123,9 +122,7 @@ class Driver:
 
     def _turn(self) -> None:
         self._scheduled = False
-        if self.ctx.closed:
-            self._detach()
-            self._lose(MrcUsageError("the context was closed"))
+        if self.ctx.attached is not self:  # closed, or no longer needed, meanwhile
             return
         try:
             flags = self.ctx.pump.turn(0)
@@ -148,6 +145,11 @@ class Driver:
             events = by_path.get(member.path_id)
             if events:
                 member.on_events(events)
+
+    def before_close(self) -> None:
+        """The context is being closed by its owner, under the connections that use it."""
+        self._detach()
+        self._lose(MrcUsageError("the context was closed"))
 
     def _lose(self, exc: Exception) -> None:
         for member in tuple(self._members):

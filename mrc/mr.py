@@ -44,7 +44,7 @@ class MemoryRegion:
         self.length = pin.nbytes
         self.buffer = buffer
         self._closed = False
-        pd.ctx.pins[self.rkey] = pin
+        pd.ctx.pins[self.rkey] = (pd.number, pin)
         pd.mrs.add(self)
 
     @classmethod
@@ -98,8 +98,7 @@ class MemoryRegion:
             return
         ctx = self.pd.ctx
         if not ctx.closed:
-            ctx.pump.mr_deregister(self.rkey)
-            ctx.pins.pop(self.rkey).release()
+            ctx.unpin(self.rkey)
         self._closed = True
         self.pd.mrs.discard(self)
 

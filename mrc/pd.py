@@ -40,6 +40,10 @@ class ProtectionDomain:
             return
         self.qps.close_all()
         self.mrs.close_all()
+        if not self.ctx.closed:  # regions whose objects were lost
+            for rkey, (number, _) in tuple(self.ctx.pins.items()):
+                if number == self.number:
+                    self.ctx.unpin(rkey)
         self._closed = True
         self.ctx.pds.discard(self)
 

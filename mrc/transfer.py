@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from ._waits import Gate, Mailbox, limit
 from .bringup import RECV_ID, Half
@@ -27,7 +27,7 @@ from .types import (
     WrOpcode,
 )
 
-__all__ = ["Immediate", "Transfer", "write_request"]
+__all__ = ["Immediate", "Transfer", "WriteArgs", "write_request"]
 
 _SOLICITED = int(WcFlags.SOLICITED)
 
@@ -40,15 +40,29 @@ class Immediate(NamedTuple):
     solicited: bool
 
 
+class WriteArgs(TypedDict, total=False):
+    """Which part of the two regions, in bytes; length None is as much as both have.
+
+    imm: a 32-bit number the peer gets from receive_imm() after all earlier data (B.8). solicited
+    sets the event bit of its last packet.
+    """
+
+    local_offset: int
+    remote_offset: int
+    length: int | None
+    imm: int | None
+    solicited: bool
+
+
 def write_request(
     mr: MemoryRegion,
     remote: RemoteRegion,
     *,
-    local_offset: int,
-    remote_offset: int,
-    length: int | None,
-    imm: int | None,
-    solicited: bool,
+    local_offset: int = 0,
+    remote_offset: int = 0,
+    length: int | None = None,
+    imm: int | None = None,
+    solicited: bool = False,
 ) -> SendWr:
     """The work request of a write, its id still 0. MrcUsageError: it cannot be one."""
     if length is None:
@@ -238,14 +252,3 @@ class Transfer:
         self._slots.fail(exc)
         self._credits.fail(exc)
         self._inbox.fail(exc)
-
-    def abandon(self, exc: Exception) -> None:
-        """There will be no completions either: the context is gone."""
-        self.lose(exc)
-        for done in self._pending.values():
-            if not done.done():
-                done.set_exception(exc)
-        self._pending.clear()
-        if self._idle is not None:
-            self._idle.set_result(None)
-            self._idle = None

@@ -12,13 +12,8 @@ import uvloop
 import mrc
 
 
-@pytest.fixture(
-    scope="session",
-    params=[asyncio.DefaultEventLoopPolicy, uvloop.EventLoopPolicy],
-    ids=["asyncio", "uvloop"],
-)
-def event_loop_policy(request):
-    return request.param()
+def pytest_asyncio_loop_factories(config, item):
+    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 
 class Ends:

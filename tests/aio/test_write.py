@@ -63,7 +63,7 @@ async def test_numpy_and_memoryview_are_buffers_too(mem):
     pair = await mem()
     source = np.arange(10_000, dtype=np.float64)
     target = np.zeros(10_000, dtype=np.float64)
-    local, remote = await pair.regions(source, memoryview(target))
+    local, remote = await pair.regions(source, target.data)
     await pair.a.write(local, remote, timeout=5)
     assert np.array_equal(source, target)
 
