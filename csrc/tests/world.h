@@ -59,7 +59,8 @@ struct world_qp_cfg {
     uint32_t b;
     uint32_t depth; /* send queue; receive queue is the same */
     uint16_t mtu;
-    uint16_t mpr; /* both directions, units of 128 */
+    uint16_t mpr;      /* both directions, units of 128 */
+    uint16_t mpr_dest; /* what the responders really track; 0: the same */
     uint16_t max_wimm;
     uint32_t psn_ab;
     uint32_t psn_ba;
@@ -248,6 +249,9 @@ bool world_completions(struct world *w, uint32_t host);
 bool world_flow_done(const struct world *w, const struct world_flow *f);
 /* One work request of this size; false when the queue is full. */
 bool world_post(struct world *w, struct world_flow *f, uint32_t length, bool imm, bool signaled);
+/* The same to any remote address and key. */
+bool world_post_to(struct world *w, struct world_flow *f, uint32_t length, uint64_t raddr,
+                   uint32_t rkey);
 void world_memory_check(struct world *w, struct world_flow *f);
 struct mrc_qp_stats world_stats(struct world *w, const struct world_flow *f);      /* at `from` */
 struct mrc_qp_stats world_stats_peer(struct world *w, const struct world_flow *f); /* at `to` */

@@ -53,7 +53,7 @@ static void flow_modify(struct world *w, uint32_t host, uint32_t peer, uint32_t 
         .train_max = q->train_max,
         .path_mtu = q->mtu,
         .mpr = q->mpr,
-        .mpr_dest = q->mpr,
+        .mpr_dest = q->mpr_dest != 0 ? q->mpr_dest : q->mpr,
         .max_wimm = q->max_wimm,
         .max_wimm_dest = q->max_wimm,
         .dport = MRC_UDP_PORT,
@@ -186,10 +186,9 @@ static uint32_t flow_size(struct world_flow *f)
     return n < min ? min : n > max ? max : n;
 }
 
-bool world_post(struct world *w, struct world_flow *f, uint32_t length, bool imm, bool signaled)
+/* Takes the next slot, fills it; the caller may still bend the target. */
+static struct world_wr *flow_wr(struct world_flow *f, uint32_t length, bool imm, bool signaled)
 {
-    if (f->dead || f->posted - f->completed >= f->slots)
-        return false;
     const uint64_t n = f->posted;
     const size_t base = WORLD_GUARD + (n % f->slots) * f->slot_bytes;
     struct world_wr *const wr = &f->wr[n % f->slots];
@@ -209,26 +208,47 @@ bool world_post(struct world *w, struct world_flow *f, uint32_t length, bool imm
         .signaled = signaled,
         .solicited = imm && mrc_rand_below(&f->rand, 2) != 0,
     };
+    return wr;
+}
+
+static bool flow_post(struct world *w, struct world_flow *f, const struct world_wr *wr)
+{
     const struct mrc_send_wr s = {
         .wr_id = wr->id,
         .laddr = (uint64_t)(uintptr_t)wr->src,
         .raddr = wr->raddr,
-        .length = length,
+        .length = wr->length,
         .lkey = f->lkey,
         .rkey = wr->rkey,
         .imm = wr->imm,
-        .opcode = imm ? MRC_WR_RDMA_WRITE_WITH_IMM : MRC_WR_RDMA_WRITE,
-        .flags = (uint8_t)((signaled ? MRC_SEND_SIGNALED : 0) |
+        .opcode = wr->is_imm ? MRC_WR_RDMA_WRITE_WITH_IMM : MRC_WR_RDMA_WRITE,
+        .flags = (uint8_t)((wr->signaled ? MRC_SEND_SIGNALED : 0) |
                            (wr->solicited ? MRC_SEND_SOLICITED : 0)),
     };
-    if (imm)
-        f->imm_wr[f->imm_posted++ % f->slots] = n;
+    if (wr->is_imm)
+        f->imm_wr[f->imm_posted++ % f->slots] = f->posted;
     f->posted++;
     const int r = mrc_qp_post_send(w->host[f->from].e, f->qpn_from, &s, 1);
     if (r != 1)
-        world_fail(w, "post_send %llu returns %d with %llu of %u in the queue",
-                   (unsigned long long)n, r, (unsigned long long)(n - f->completed), f->slots);
-    return true;
+        world_fail(w, "post_send returns %d with %llu of %u in the queue", r,
+                   (unsigned long long)(f->posted - 1 - f->completed), f->slots);
+    return r == 1;
+}
+
+bool world_post(struct world *w, struct world_flow *f, uint32_t length, bool imm, bool signaled)
+{
+    if (f->dead || f->posted - f->completed >= f->slots)
+        return false;
+    return flow_post(w, f, flow_wr(f, length, imm, signaled));
+}
+
+bool world_post_to(struct world *w, struct world_flow *f, uint32_t length, uint64_t raddr,
+                   uint32_t rkey)
+{
+    struct world_wr *const wr = flow_wr(f, length, false, true);
+    wr->raddr = raddr;
+    wr->rkey = rkey;
+    return flow_post(w, f, wr);
 }
 
 /* Keep the agreed number of work requests posted. */
