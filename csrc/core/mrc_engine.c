@@ -234,7 +234,8 @@ static bool engine_tx_turn(struct mrc_engine *e, struct mrc_qp *q, struct mrc_tx
     }
     if (why == MRC_REQ_NO_CREDIT)
         mrc_list_push(&e->cc[q->attr.cc].waiting, &q->cc_link);
-    mrc_heap_set(&e->timers, &q->timer, mrc_qp_deadline(q));
+    const mrc_ns next = mrc_qp_deadline(q); /* what one tick left over is due in the next */
+    mrc_heap_set(&e->timers, &q->timer, next > now ? next : now + 1);
     return why == MRC_REQ_SENT;
 }
 

@@ -295,9 +295,20 @@ static bool req_tx_tail_probe(struct mrc_req *r, const struct mrc_req_ctx *c,
     return true;
 }
 
+/* rcvd_bytes counts in units of 256, so a share that should be nothing may be a little: with a window
+ * of one packet that little would forbid the next one for ever. */
+static void req_settle(struct mrc_req *r, const struct mrc_req_ctx *c)
+{
+    if (r->tx.inflight_count > 0 || r->inflight == 0)
+        return;
+    mrc_cc_release(c->cc, r->inflight);
+    r->inflight = 0;
+}
+
 enum mrc_req_block mrc_req_tx(struct mrc_req *r, const struct mrc_req_ctx *c,
                               struct mrc_tx_pkt *out)
 {
+    req_settle(r, c);
     if (r->probe_due && req_tx_tail_probe(r, c, out))
         return MRC_REQ_SENT;
     if (r->ack_query_due && req_tx_ack_query(r, c, out))

@@ -301,7 +301,10 @@ void mrc_resp_refuse(struct mrc_resp *r, const struct mrc_pkt *p, uint32_t ev)
         r->nak_due = true;
         r->ack_ev = ev;
     } else if (r->nack_head == r->nack_tail) {
-        resp_nack_due(r, p, ev, MRC_NACK_UNEXP_EVENT);
+        struct mrc_pkt about = *p;
+        if (p->opcode == MRC_OP_PROBE) /* has no PSN of its own; name one the peer knows */
+            about.psn = r->rx.cack.v;
+        resp_nack_due(r, &about, ev, MRC_NACK_UNEXP_EVENT);
     }
 }
 

@@ -289,12 +289,25 @@ static void world_turn(struct world *w, uint32_t host)
         world_fail(w, "host %u: %u turns without time passing", host, h->turns_at_once);
 }
 
+static void world_trace_flows(struct world *w, uint32_t host)
+{
+    for (uint32_t i = 0; w->trace != NULL && i < w->flows; i++) {
+        if (w->flow[i].from != host)
+            continue;
+        const struct mrc_qp_stats s = world_stats(w, &w->flow[i]);
+        fprintf(w->trace, "%12.3f us flow %u in flight %lld of %llu, outstanding %u, queue %u\n",
+                (double)(w->now - w->cfg.start_ns) / 1e3, i, (long long)s.inflight_bytes,
+                (unsigned long long)s.cwnd_bytes, s.outstanding, s.sq_used);
+    }
+}
+
 void world_kick(struct world *w, uint32_t host)
 {
     do {
         world_tx(w, host);
         world_poll_events(w, host);
     } while (world_completions(w, host) && w->failure[0] == '\0');
+    world_trace_flows(w, host);
 }
 
 static void world_turn_action(struct world *w, void *arg, uint32_t n)

@@ -70,19 +70,18 @@ static void flow_modify(struct world *w, uint32_t host, uint32_t peer, uint32_t 
     a.dst[0] = 0xFD;
     a.dst[15] = (uint8_t)(peer + 1);
     struct mrc_engine *const e = w->host[host].e;
-    int r =
-        mrc_qp_modify(e, qpn, &a, MRC_QP_STATE | MRC_QP_ACCESS | MRC_QP_PATH | MRC_QP_CC, w->now);
+    int r = mrc_qp_modify(e, qpn, &a, MRC_QP_STATE | MRC_QP_ACCESS, w->now);
     a.state = MRC_QPS_RTR;
     if (r == MRC_OK)
         r = mrc_qp_modify(e, qpn, &a,
-                          MRC_QP_STATE | MRC_QP_AV | MRC_QP_RQ_PSN | MRC_QP_MPR_DEST |
+                          MRC_QP_STATE | MRC_QP_AV | MRC_QP_RQ_PSN | MRC_QP_PATH | MRC_QP_MPR_DEST |
                               MRC_QP_WIMM_DEST | MRC_QP_SACK | MRC_QP_CAP,
                           w->now);
     a.state = MRC_QPS_RTS;
     if (r == MRC_OK)
         r = mrc_qp_modify(e, qpn, &a,
-                          MRC_QP_STATE | MRC_QP_SQ_PSN | MRC_QP_MPR | MRC_QP_WIMM | MRC_QP_TIMEOUT |
-                              MRC_QP_RETRY | MRC_QP_TRAIN,
+                          MRC_QP_STATE | MRC_QP_SQ_PSN | MRC_QP_CC | MRC_QP_MPR | MRC_QP_WIMM |
+                              MRC_QP_TIMEOUT | MRC_QP_RETRY | MRC_QP_TRAIN,
                           w->now);
     if (r != MRC_OK)
         world_fail(w, "mrc_qp_modify to state %u: %d", a.state, r);
