@@ -270,14 +270,16 @@ static void vopr_calm(struct world *w, void *arg, uint32_t n)
     world_kick(w, 1);
 }
 
+/* A QP ends here only because its retries ran out, or because its peer's did and refuses. */
 static void vopr_check_error(struct world *w, const struct world_flow *f)
 {
+    const struct world_flow *const back = &w->flow[f->reverse];
     if (!f->dead || f->status == 0)
         return;
-    if (f->status != MRC_WC_RETRY_EXC_ERR && f->status != MRC_WC_WR_FLUSH_ERR)
+    if (f->status == MRC_WC_RETRY_EXC_ERR && f->qp.exp_cnt == 25)
+        world_fail(w, "QP with unlimited retries ran out of them");
+    else if (f->status != MRC_WC_RETRY_EXC_ERR && !back->dead)
         world_fail(w, "QP failed with status %u, which this network cannot cause", f->status);
-    if (f->qp.exp_cnt == 25 && !w->flow[f->reverse].dead)
-        world_fail(w, "QP with unlimited retries failed with status %u", f->status);
 }
 
 static bool vopr_run(uint64_t seed, bool verbose)
