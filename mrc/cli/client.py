@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""mrc-send: connect, run one test or a sweep of them, report."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from mrc.cli import report
+from mrc.cli.exits import CliError, Exit
+from mrc.cli.link import Link
+from mrc.cli.options import SendOptions, version
+from mrc.cli.output import Output
+from mrc.cli.pattern import Pattern
+from mrc.cli.protocol import IMM_QUEUE, PROTOCOL, SPARE_WRITES, StreamResult, TestParams
+from mrc.cli.run import TestRun
+from mrc.cli.stop import Stop
+from mrc.cli.stream import Stream
+from mrc.cli.units import powers_of_two
+from mrc.cli.verdict import Outcome, client_end, failure, sweep_row
+
+SILENCE_S = 30.0
+FINISH_TIMEOUT_S = 60.0
+STOP_GRACE_S = 3.0
+
+Connect = Callable[..., Coroutine[Any, Any, Any]]
+
+
+class Client:
+    """One run of mrc-send. `connect` is mrc.connect, or what stands for it in a test."""
+
+    def __init__(self, options: SendOptions, output: Output, connect: Connect) -> None:
+        self._options = options
+        self._output = output
+        self._connect = connect
+        self._links: list[Link] = []
+        self._outcomes: list[Outcome] = []
+
+    async def run(self, stop: Stop) -> None:
+        """Everything. Returns when all went well, else raises, with the report made either way."""
+        try:
+            await stop.within(self._open())
+            for params in self._tests():
+                await self._test(params, stop)
+                if self._options.sweep:
+                    self._output.step(sweep_row(self._outcomes[-1]))
+                if stop.requested:
+                    raise stop.error()
+            problem = failure(self._outcomes)
+            if problem is not None:
+                raise CliError(Exit.FAILED, problem)
+        finally:
+            for outcome in self._outcomes:
+                outcome.run.stop(aborted=True)
+            if self._outcomes:
+                self._output.end(client_end(self._outcomes, self._options))
+            await asyncio.gather(*(link.close() for link in self._links))
+
+    # -- set-up ------------------------------------------------------------------------------
+
+    async def _open(self) -> None:
+        options = self._options
+        session = secrets.token_hex(8)
+        for index in range(options.parallel):
+            link = Link(await self._dial(), index + 1)
+            self._links.append(link)
+            link.serve("abort", self._on_abort)
+            hello = {"protocol": PROTOCOL, "version": version(), "session": session,
+                     "stream": link.index, "streams": options.parallel}
+            await link.call("hello", hello, timeout=options.connect_timeout)
+        self._output.start(report.start(
+            "mrc-send", self._links,
+            {"connecting_to": {"host": options.host, "port": options.common.port}},
+            report.test_start(options), session))
+
+    async def _dial(self) -> Any:
+        options = self._options
+        common = options.common
+        more: dict[str, Any] = {}
+        if options.evs is not None:
+            more["evs"] = options.evs
+        if common.udp_port is not None:
+            more["udp_port"] = common.udp_port
+        if self._links:
+            more["context"] = self._links[0].conn.context
+        return await self._connect(
+            options.host, common.port, sport_base=options.sport_base,
+            ev_profile=common.ev_profile, backend=common.backend, mtu=options.mtu,
+            depth=options.depth + SPARE_WRITES, imm_queue=IMM_QUEUE, cc=options.cc,
+            window=options.window, train=options.train or "auto",
+            timeout=options.connect_timeout, seed=options.seed, start_psn=options.start_psn,
+            **more)
+
+    async def _on_abort(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The receiver gives up: everything ends with its words."""
+        code = Exit.PEER if params.get("code") == Exit.PEER else Exit.FAILED
+        error = CliError(code, f"peer: {params.get('reason', 'gave the test up')}")
+        for link in self._links:
+            link.fail(error)
+        return {}
+
+    def _tests(self) -> list[TestParams]:
+        options = self._options
+        sizes = powers_of_two(*options.sweep) if options.sweep else [options.size]
+        kind = "latency" if options.latency else "file" if options.files else "bulk"
+        return [
+            TestParams(test=number, kind=kind, size=size, depth=options.depth,
+                       verify=options.verify, imm=options.imm, bidir=options.bidir,
+                       seed=options.seed, messages=options.messages or 0)
+            for number, size in enumerate(sizes)
+        ]
+
+    # -- one test ----------------------------------------------------------------------------
+
+    async def _test(self, params: TestParams, stop: Stop) -> None:
+        """Agree, send, settle. The outcome is known to `run` as soon as anything was sent."""
+        block = Pattern(params.seed, params.size)
+        streams = [Stream(link, params, block, initiator=True) for link in self._links]
+        await stop.within(self._agree(streams))
+        clock_ns = self._outcomes[0].run.clock_ns if self._outcomes else None
+        outcome = Outcome(
+            run=TestRun(self._links, params, sends=True, clock_ns=clock_ns),
+            engines=self._engines(streams),
+            reverse=[stream.bulk_receiver() for stream in streams] if params.bidir else [])
+        self._outcomes.append(outcome)
+        outcome.run.start_intervals(self._options.common.interval, self._output.interval)
+
+        def ask_to_stop() -> None:
+            for engine in outcome.engines:
+                engine.stop()
+
+        if params.bidir:
+            await stop.within(self._all("go", {}))
+        await stop.within(self._drive(outcome, ask_to_stop), STOP_GRACE_S, ask_to_stop)
+        outcome.run.stop()
+        await stop.within(self._finish(outcome, streams), STOP_GRACE_S)
+        await asyncio.gather(*(stream.release() for stream in streams))
+
+    async def _agree(self, streams: list[Stream]) -> None:
+        await self._all("start", streams[0].params.as_json())
+        await asyncio.gather(*(stream.meet() for stream in streams))
+
+    async def _all(self, method: str, params: dict[str, Any]) -> None:
+        await asyncio.gather(*(link.call(method, params) for link in self._links))
+
+    def _engines(self, streams: list[Stream]) -> list[Any]:
+        params = streams[0].params
+        if params.kind == "latency":
+            return [stream.ping() for stream in streams]
+        if params.kind == "bulk":
+            return [stream.bulk_sender() for stream in streams]
+        files = self._options.files
+        return [stream.file_sender(files[i :: len(streams)], self._file_done)
+                for i, stream in enumerate(streams)]
+
+    def _file_done(self, report_: dict[str, Any]) -> None:
+        self._output.note(f"{report_['name']}: {report_['bytes']} bytes, SHA-256 equal"
+                          if report_["verified"] else f"{report_['name']}: differs")
+
+    async def _drive(self, outcome: Outcome, ask_to_stop: Callable[[], None]) -> None:
+        """Run all engines; -t asks them to stop."""
+        seconds = self._options.seconds
+        timer = None
+        if seconds is not None and not self._options.files and not self._options.messages:
+            timer = asyncio.get_running_loop().call_later(seconds, ask_to_stop)
+        runs = asyncio.gather(*(link.guard(engine.run())
+                                for link, engine in zip(self._links, outcome.engines, strict=True)))
+        watch = asyncio.create_task(_watch(outcome.run))
+        try:
+            done, _ = await asyncio.wait({runs, watch}, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            if timer is not None:
+                timer.cancel()
+            for task in (runs, watch):
+                task.cancel()
+            await asyncio.wait({runs, watch})
+
+    async def _finish(self, outcome: Outcome, streams: list[Stream]) -> None:
+        """Ask what arrived; with --bidir also wait for what the other side sent."""
+        replies = await asyncio.gather(*(
+            link.call("finish", {"messages": engine.messages, "bytes": engine.bytes},
+                      timeout=FINISH_TIMEOUT_S)
+            for link, engine in zip(self._links, outcome.engines, strict=True)))
+        try:
+            outcome.results = [StreamResult.from_json(reply.get("stream")) for reply in replies]
+            outcome.remote = report.remote_figures(replies[0])
+            if outcome.reverse:
+                sent = [StreamResult.from_json(reply.get("reverse")) for reply in replies]
+                outcome.reverse_sent = sent
+                for link, receiver, theirs, stream in zip(
+                        self._links, outcome.reverse, sent, streams, strict=True):
+                    result = await link.guard(receiver.finish(theirs.messages))
+                    result.bytes = stream.bytes_received
+                    outcome.reverse_results.append(result)
+        except ValueError as error:
+            raise CliError(Exit.PEER, f"the peer's report makes no sense: {error}") from None
+        outcome.finished = True
+
+
+async def _watch(run: TestRun) -> None:
+    """Fails when nothing moves for SILENCE_S although the connection has not noticed anything."""
+    while run.progress.idle_seconds < SILENCE_S:
+        await asyncio.sleep(SILENCE_S / 30)
+    raise CliError(Exit.PEER, f"no progress for {SILENCE_S:g} seconds")

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The sending side of --file: read and hashed in chunks, sent, compared at the end.
+
+Disk and SHA-256 work in a thread, one chunk at a time and in order; the event loop only moves slots.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import pathlib
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO, TYPE_CHECKING, Any
+
+from mrc.cli.exits import CliError, Exit
+from mrc.cli.flow import SendWindow
+from mrc.cli.link import Link
+from mrc.cli.protocol import NUMBER_MASK, TestParams
+
+if TYPE_CHECKING:
+    from mrc.mr import MemoryRegion
+    from mrc.oob import RemoteRegion
+
+_END_TIMEOUT_S = 600.0  # the receiver may still be writing to a slow disk
+
+
+class FileSender:
+    """Sends files one after the other through the slots of `buffer`."""
+
+    def __init__(
+        self, link: Link, params: TestParams, paths: Sequence[str], buffer: bytearray,
+        source: MemoryRegion, remote: RemoteRegion, on_done: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self._link = link
+        self._params = params
+        self._paths = paths
+        self._view = memoryview(buffer)
+        self._source = source
+        self._remote = remote
+        self._on_done = on_done
+        self._stopping = False
+        self.window = SendWindow(link, params.depth, counted=True)
+        self.total = sum(pathlib.Path(path).stat().st_size for path in paths)
+        self.bytes = 0
+        self.end_ns = 0
+        self.sent: list[dict[str, Any]] = []
+
+    def stop(self) -> None:
+        """Give the file under way up."""
+        self._stopping = True
+
+    async def run(self) -> None:
+        """Send all; CliError(FAILED) for a file that changed or arrived differently."""
+        with ThreadPoolExecutor(1, "mrc-file") as pool:
+            for index, path in enumerate(self._paths):
+                if self._stopping:
+                    break
+                await self._send_file(pool, index, path)
+        await self.window.drain()
+        self.end_ns = time.monotonic_ns()
+
+    @property
+    def messages(self) -> int:
+        """Complete chunks."""
+        return self.window.completed
+
+    async def _send_file(self, pool: ThreadPoolExecutor, index: int, path: str) -> None:
+        try:
+            file = open(path, "rb", buffering=0)
+        except OSError as error:
+            raise CliError(Exit.FAILED, f"{path}: {error.strerror}") from None
+        with file:
+            size = os.fstat(file.fileno()).st_size
+            name = pathlib.Path(path).name
+            await self._link.call("file", {"index": index, "name": name, "size": size})
+            digest = await self._send_chunks(pool, file, path, size)
+        if digest is None:
+            return
+        end = await self._link.call("file-end", {"index": index, "sha256": digest},
+                                    timeout=_END_TIMEOUT_S)
+        report = {"name": name, "bytes": size, "sha256": digest,
+                  "received_sha256": end.get("sha256"), "stored_as": end.get("name"),
+                  "verified": end.get("sha256") == digest}
+        self.sent.append(report)
+        self._on_done(report)
+        if not report["verified"]:
+            raise CliError(Exit.FAILED, f"{path}: the received bytes differ from those sent")
+
+    async def _send_chunks(
+        self, pool: ThreadPoolExecutor, file: IO[bytes], path: str, size: int
+    ) -> str | None:
+        """The digest of what was sent; None when stopped on the way."""
+        sha256, left = hashlib.sha256(), size
+        loop, params = asyncio.get_running_loop(), self._params
+        while left:
+            await self.window.room()
+            if self._stopping:
+                return None
+            number = self.window.posted
+            slot = number % params.depth * params.size
+            chunk = self._view[slot : slot + min(left, params.size)]
+            if not await loop.run_in_executor(pool, _read_chunk, file, chunk, sha256):
+                raise CliError(Exit.FAILED, f"{path}: the file shrank while it was being sent")
+            self.window.add(self._link.write(
+                self._source, self._remote, len(chunk), imm=number & NUMBER_MASK,
+                local_offset=slot, remote_offset=slot))
+            left -= len(chunk)
+            self.bytes += len(chunk)
+        await self.window.drain()
+        return sha256.hexdigest()
+
+
+def _read_chunk(file: IO[bytes], chunk: memoryview, sha256: Any) -> bool:
+    """Fill `chunk` from the file and hash it; False at an early end."""
+    filled = 0
+    while filled < len(chunk):
+        n = file.readinto(chunk[filled:])  # type: ignore[attr-defined]
+        if not n:
+            return False
+        filled += n
+    sha256.update(chunk)
+    return True

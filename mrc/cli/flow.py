@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The ring of slots between a sender and a receiver: when a slot may be written again.
+
+Message k goes to slot k % depth of the receiver's ring. Its slot is free when message k - depth is
+complete at the sender and, where the receiver looks at messages, when its credit has come back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+
+from mrc.cli.exits import CliError, Exit
+from mrc.cli.link import Link
+from mrc.cli.protocol import CREDIT_BIT, NUMBER_MASK
+
+if TYPE_CHECKING:
+    from mrc.mr import MemoryRegion
+    from mrc.oob import RemoteRegion
+
+
+class SendWindow:
+    """Sender's side. `counted` says whether the receiver gives credit."""
+
+    def __init__(self, link: Link, depth: int, counted: bool) -> None:
+        self._depth = depth
+        self._counted = counted
+        self._pending: deque[asyncio.Future[None]] = deque()
+        self._credited = 0
+        self._waiter: asyncio.Future[None] | None = None
+        self.posted = 0
+        if counted:
+            link.on_credit = self._on_credit
+
+    @property
+    def completed(self) -> int:
+        """Messages whose completion was seen."""
+        return self.posted - len(self._pending)
+
+    def _on_credit(self, number: int) -> None:
+        gained = (number - self._credited) & NUMBER_MASK
+        if gained > self.posted - self._credited:
+            raise CliError(Exit.PEER, "the peer gave credit for messages that were never sent")
+        self._credited += gained
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def _credit(self, number: int) -> None:
+        while self._counted and self._credited < number:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+
+    async def room(self) -> None:
+        """Wait until the next message has a free slot, at both ends."""
+        while self._pending and (len(self._pending) >= self._depth or self._pending[0].done()):
+            await self._pending[0]
+            self._pending.popleft()
+        await self._credit(self.posted + 1 - self._depth)
+
+    def add(self, completion: asyncio.Future[None]) -> None:
+        """The next message was posted."""
+        self._pending.append(completion)
+        self.posted += 1
+
+    async def drain(self) -> None:
+        """Wait until every message is complete and, if counted, credited."""
+        while self._pending:
+            await self._pending[0]
+            self._pending.popleft()
+        await self._credit(self.posted)
+
+
+class CreditReturn:
+    """Receiver's side: tells the sender how far it got. One credit is in flight at a time, so that a
+    fast receiver sends few and a slow one sends each."""
+
+    def __init__(self, link: Link, memory: MemoryRegion, remote: RemoteRegion) -> None:
+        self._link = link
+        self._memory = memory
+        self._remote = remote
+        self._flight: asyncio.Future[None] | None = None
+        self._told = 0
+        self._done = 0
+
+    def advance(self, done: int) -> None:
+        """Messages before number `done` are checked."""
+        self._done = done
+        if self._flight is None:
+            self._send()
+
+    def _send(self) -> None:
+        self._told = self._done
+        self._flight = self._link.write(
+            self._memory, self._remote, length=0, imm=CREDIT_BIT | (self._told & NUMBER_MASK))
+        self._flight.add_done_callback(self._sent)
+
+    def _sent(self, flight: asyncio.Future[None]) -> None:
+        self._flight = None
+        if not flight.cancelled() and flight.exception() is None and self._told != self._done:
+            self._send()

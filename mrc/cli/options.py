@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the commands were asked to do: the parsers, and the checked options they give."""
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import random
+import stat
+import sys
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from typing import Any, NoReturn
+
+from mrc.cli import helptext
+from mrc.cli.exits import CliError, Exit
+from mrc.cli.units import parse_count, parse_seconds, parse_size, parse_size_range
+
+PORT = 18515
+EVS = 16
+EVS_MAX = 4096
+MESSAGE_MAX = 1 << 31  # H20
+RING_BYTES_MAX = 4 << 30
+MTUS = (256, 512, 1024, 2048, 4096)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Common:
+    """What both commands know: how to run and how to report."""
+
+    port: int
+    udp_port: int | None
+    backend: str
+    ev_profile: str | None
+    interval: float
+    output: str
+    """`human`, `json` or `json-stream`."""
+    loop: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RecvOptions:
+    """mrc-recv: seconds are floats, None means "not given"."""
+
+    common: Common
+    bind: str | None
+    one_off: bool
+    directory: str | None
+    idle_timeout: float
+    idle_timeout_given: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SendOptions:
+    """mrc-send: sizes in bytes, seconds as floats, None means "not given"."""
+
+    common: Common
+    host: str
+    connect_timeout: float
+    size: int
+    seconds: float | None
+    messages: int | None
+    parallel: int
+    evs: int | None
+    sport_base: int
+    mtu: int
+    depth: int
+    cc: str
+    window: int | None
+    train: int
+    start_psn: int | None
+    imm: bool
+    files: tuple[str, ...]
+    verify: bool
+    latency: bool
+    sweep: tuple[int, int] | None
+    bidir: bool
+    seed: int
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, with our exit code for usage errors."""
+
+    def error(self, message: str) -> NoReturn:
+        raise CliError(Exit.USAGE, message)
+
+
+def version() -> str:
+    """Version of the installed package."""
+    try:
+        return metadata.version("mrc")
+    except metadata.PackageNotFoundError:
+        return "0+source"
+
+
+def _checked(parse: Callable[[str], Any], low: float = 0, high: float = 2**63) -> Callable[[str], Any]:
+    """A parser of one argument with bounds, whose complaint names the value."""
+
+    def convert(text: str) -> Any:
+        try:
+            value = parse(text)
+        except ValueError as error:
+            message = str(error) if "not a" in str(error) else f"{text!r} is not a number"
+            raise argparse.ArgumentTypeError(message) from None
+        if not isinstance(value, tuple) and not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"{text} is outside {low:g}..{high:g}")
+        return value
+
+    return convert
+
+
+def _train(text: str) -> int:
+    return 0 if text == "auto" else int(text)
+
+
+def _whole(text: str) -> int:
+    return int(text, 0)
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("common")
+    group.add_argument(
+        "-p", "--port", type=_checked(_whole, 1, 65535), default=PORT, metavar="PORT",
+        help="TCP port of the receiver, for the exchange of attributes (default %(default)s)")
+    group.add_argument(
+        "--udp-port", type=_checked(_whole, 1, 65535), metavar="PORT",
+        help="UDP port on which this end takes data (default 4791, or the next free one)")
+    group.add_argument(
+        "--backend", choices=("auto", "udp", "raw"), default="auto",
+        help="how packets leave: udp needs no privilege, raw builds SRv6 itself and needs "
+             "CAP_NET_RAW; auto takes raw when the EV profile asks for SRv6, else udp")
+    group.add_argument(
+        "--ev-profile", metavar="FILE",
+        help="TOML file that names the paths (entropy values); without it EV i is a UDP source port")
+    group.add_argument(
+        "-i", "--interval", type=_checked(parse_seconds, 0, 3600), default=1.0, metavar="S",
+        help="seconds between reports, 0 for none (default 1)")
+    form = group.add_mutually_exclusive_group()
+    form.add_argument("-J", "--json", dest="output", action="store_const", const="json",
+                      default="human", help="print one JSON object at the end, whatever happens")
+    form.add_argument("--json-stream", dest="output", action="store_const", const="json-stream",
+                      help="print one JSON object a line, as things happen")
+    group.add_argument("--loop", choices=("auto", "uvloop", "asyncio"), default="auto",
+                       help="event loop; auto is uvloop where it is installed")
+    group.add_argument("--version", action="version", version=f"{parser.prog} {version()}")
+    group.add_argument("-h", "--help", action="help", help="show this text and exit")
+
+
+def recv_parser() -> argparse.ArgumentParser:
+    """The parser of mrc-recv; completion and the reference page are made from it, too."""
+    parser = _Parser(
+        prog="mrc-recv", add_help=False, allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=helptext.RECV_ABOUT, epilog=helptext.RECV_EPILOG)
+    group = parser.add_argument_group("receiver")
+    group.add_argument("-B", "--bind", metavar="ADDR",
+                       help="address to listen on, with %%zone if link-local (default: all)")
+    group.add_argument("-1", "--one-off", action="store_true",
+                       help="serve one client, then exit with the result of its test")
+    group.add_argument("-o", "--output-dir", dest="directory", metavar="DIR",
+                       help="keep received files in this directory; without it they are hashed "
+                            "and dropped. An existing file is never overwritten")
+    group.add_argument("--idle-timeout", type=_checked(parse_seconds, 0.1, 86400), metavar="S",
+                       help="give a silent client up after S seconds (default 30) and take the "
+                            "next; with -1, when given, also how long to wait for a client")
+    _add_common(parser)
+    return parser
+
+
+def _add_load(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what to send")
+    group.add_argument("-s", "--size", type=_checked(parse_size, 1, MESSAGE_MAX), metavar="BYTES",
+                       help="bytes of a message (default 1M; 64 with --latency)")
+    length = group.add_mutually_exclusive_group()
+    length.add_argument("-t", "--time", type=_checked(parse_seconds, 0.05, 86400 * 365),
+                        metavar="S", help="seconds to send for (default 10; 1 a size with --sweep)")
+    length.add_argument("-n", "--messages", type=_checked(parse_count), metavar="N",
+                        help="send N messages on each connection instead")
+    group.add_argument("--file", nargs="+", action="extend", metavar="PATH", default=[],
+                       help="send these files; contents are compared by SHA-256 at the end")
+    group.add_argument("--latency", action="store_true",
+                       help="ping-pong of writes with immediate; reports half the round trip")
+    group.add_argument("--sweep", type=_checked(parse_size_range), metavar="MIN:MAX",
+                       help="one run for each power of two from MIN to MAX bytes, as a table")
+    group.add_argument("--bidir", action="store_true", help="both sides send at the same time")
+    group.add_argument("--imm", action="store_true",
+                       help="send every message as a write with immediate")
+    verify = group.add_mutually_exclusive_group()
+    verify.add_argument("--verify", dest="verify", action="store_true", default=None,
+                        help="the receiver checks every byte of every message before its slot is "
+                             "used again (the default; implies --imm)")
+    verify.add_argument("--no-verify", dest="verify", action="store_false",
+                        help="plain writes; only the number of bytes placed is compared")
+    group.add_argument("--seed", type=_checked(_whole, 0, 2**63 - 1), metavar="N",
+                       help="seed of test data and path order (default: drawn, and reported)")
+
+
+def _add_transport(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("transport")
+    group.add_argument("-P", "--parallel", type=_checked(_whole, 1, 256), default=1, metavar="QPS",
+                       help="connections (queue pairs) that send at the same time (default 1)")
+    group.add_argument("-e", "--evs", type=_checked(_whole, 1, EVS_MAX), metavar="EVS",
+                       help=f"paths to spray over (default {EVS}, or what the EV profile lists)")
+    group.add_argument("--sport-base", type=_checked(_whole, 1024, 65535), default=49152,
+                       metavar="PORT", help="EV i uses UDP source port PORT + i (default 49152)")
+    group.add_argument("--mtu", type=_checked(_whole), choices=MTUS, default=4096,
+                       help="payload bytes of a packet (default 4096; the smaller of both ends)")
+    group.add_argument("--depth", type=_checked(_whole, 1, 1024), default=16, metavar="N",
+                       help="messages in flight on a connection (default 16)")
+    group.add_argument("--cc", choices=("nscc", "fixed", "none"), default="nscc",
+                       help="congestion control (default nscc)")
+    group.add_argument("--window", type=_checked(parse_size, 256, 1 << 40), metavar="BYTES",
+                       help="fixed: the window; nscc: its ceiling")
+    group.add_argument("--train", type=_checked(_train, 0, 16), default=0, metavar="auto|1..16",
+                       help="packets that follow each other on one path (default auto)")
+    group.add_argument("--start-psn", type=_checked(_whole, 0, 0xFFFFFF), metavar="PSN",
+                       help="first packet sequence number (default: drawn), e.g. 0xfffff0 to "
+                            "cross the wrap at once")
+    group.add_argument("--connect-timeout", type=_checked(parse_seconds, 0.1, 3600), default=10.0,
+                       metavar="S", help="seconds to wait for the receiver (default 10)")
+
+
+def send_parser() -> argparse.ArgumentParser:
+    """The parser of mrc-send; completion and the reference page are made from it, too."""
+    parser = _Parser(
+        prog="mrc-send", add_help=False, allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=helptext.SEND_ABOUT, epilog=helptext.SEND_EPILOG)
+    parser.add_argument("host", metavar="HOST",
+                        help="name or IPv6 address of the receiver, with %%zone if link-local")
+    _add_load(parser)
+    _add_transport(parser)
+    _add_common(parser)
+    return parser
+
+
+def _common(args: argparse.Namespace) -> Common:
+    if args.ev_profile is not None:
+        try:
+            pathlib.Path(args.ev_profile).read_bytes()
+        except OSError as error:
+            raise CliError(
+                Exit.USAGE, f"--ev-profile {args.ev_profile}: {error.strerror}") from None
+    if 0 < args.interval < 0.05:
+        raise CliError(Exit.USAGE, "argument -i: at least 0.05 seconds, or 0 for none")
+    return Common(port=args.port, udp_port=args.udp_port, backend=args.backend,
+                  ev_profile=args.ev_profile, interval=args.interval, output=args.output,
+                  loop=args.loop)
+
+
+def parse_recv(argv: Sequence[str]) -> RecvOptions:
+    """Options of mrc-recv; CliError(USAGE) for what cannot be meant."""
+    args = recv_parser().parse_args(argv)
+    if args.directory is not None and not pathlib.Path(args.directory).is_dir():
+        raise CliError(Exit.USAGE, f"-o {args.directory}: no such directory")
+    idle = args.idle_timeout
+    return RecvOptions(
+        common=_common(args), bind=_unbracketed(args.bind) if args.bind else None,
+        one_off=args.one_off, directory=args.directory,
+        idle_timeout=30.0 if idle is None else idle, idle_timeout_given=idle is not None)
+
+
+def _unbracketed(host: str) -> str:
+    return host[1:-1] if host.startswith("[") and host.endswith("]") else host
+
+
+def _check_together(args: argparse.Namespace) -> None:
+    """Options that contradict each other are an error: silently dropping one would mislead."""
+    modes = [name for name, on in (("--file", args.file), ("--latency", args.latency),
+                                   ("--bidir", args.bidir)) if on]
+    if len(modes) > 1:
+        raise CliError(Exit.USAGE, f"{modes[0]} and {modes[1]} exclude each other")
+    if args.file and (args.sweep or args.time is not None or args.messages is not None):
+        raise CliError(Exit.USAGE, "--file sends whole files: --sweep, -t and -n do not apply")
+    if args.file and args.verify is False:
+        raise CliError(Exit.USAGE, "files are always verified: --no-verify does not apply")
+    if args.sweep and args.bidir:
+        raise CliError(Exit.USAGE, "--sweep and --bidir exclude each other")
+    if args.sweep and args.size is not None:
+        raise CliError(Exit.USAGE, "--sweep chooses the sizes: -s does not apply")
+    if args.sweep and args.sweep[1] > MESSAGE_MAX:
+        raise CliError(Exit.USAGE, f"--sweep: messages have at most {MESSAGE_MAX} bytes")
+    if args.cc == "none" and args.window is not None:
+        raise CliError(Exit.USAGE, "--cc none has no window: --window does not apply")
+    if args.window is not None and args.window < args.mtu:
+        raise CliError(Exit.USAGE, "--window must hold at least one packet (--mtu)")
+    if args.sport_base + (args.evs or EVS) > 65536:
+        raise CliError(Exit.USAGE, "--sport-base + -e passes 65535, the last UDP port")
+    if args.ev_profile and args.sport_base != 49152:
+        raise CliError(Exit.USAGE, "--ev-profile names the paths: --sport-base does not apply")
+
+
+def _check_files(paths: Sequence[str]) -> None:
+    seen: dict[str, str] = {}
+    for path in paths:
+        try:
+            with open(path, "rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise CliError(Exit.USAGE, f"--file {path}: not a regular file")
+        except OSError as error:
+            raise CliError(Exit.USAGE, f"--file {path}: {error.strerror}") from None
+        name = pathlib.Path(path).name
+        if name in seen:
+            raise CliError(Exit.USAGE, f"--file: {seen[name]} and {path} have the same name")
+        seen[name] = path
+
+
+def parse_send(argv: Sequence[str]) -> SendOptions:
+    """Options of mrc-send; CliError(USAGE) for what cannot be meant."""
+    args = send_parser().parse_args(argv)
+    _check_together(args)
+    _check_files(args.file)
+    size = args.size or (args.sweep[1] if args.sweep else 64 if args.latency else 1 << 20)
+    if size * args.depth * args.parallel > RING_BYTES_MAX:
+        raise CliError(Exit.USAGE, f"-s x --depth x -P is {size * args.depth * args.parallel} "
+                                   f"bytes of buffer, the limit is {RING_BYTES_MAX}")
+    seconds = args.time
+    if seconds is None and args.messages is None:
+        seconds = 1.0 if args.sweep else 10.0
+    return SendOptions(
+        common=_common(args), host=_unbracketed(args.host), connect_timeout=args.connect_timeout,
+        size=size, seconds=seconds, messages=args.messages, parallel=args.parallel, evs=args.evs,
+        sport_base=args.sport_base, mtu=args.mtu, depth=args.depth, cc=args.cc,
+        window=args.window, train=args.train, start_psn=args.start_psn, imm=args.imm,
+        files=tuple(args.file), verify=args.verify is not False, latency=args.latency,
+        sweep=args.sweep, bidir=args.bidir,
+        seed=random.SystemRandom().getrandbits(32) if args.seed is None else args.seed)
+
+
+def wants_json(argv: Sequence[str]) -> str:
+    """The output form asked for, read without a parser: usage errors must keep to it as well."""
+    if "--json-stream" in argv:
+        return "json-stream"
+    return "json" if "--json" in argv or "-J" in argv else "human"
+
+
+def usage_error(prog: str, argv: Sequence[str], error: CliError) -> int:
+    """Report a command line that cannot be run, in the form it asked for."""
+    print(f"{prog}: {error}\nTry '{prog} --help'.", file=sys.stderr)
+    form = wants_json(argv)
+    if form == "json":
+        print(json.dumps({"start": {}, "intervals": [], "end": {}, "error": str(error)}))
+    elif form == "json-stream":
+        print(json.dumps({"event": "error", "data": str(error)}))
+    return error.code

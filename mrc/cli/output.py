@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Where reports go: one JSON object, a stream of them, or text (human.py)."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from typing import Any, Protocol, TextIO
+
+_PREVIOUS_KEPT = 100
+
+
+class Output(Protocol):
+    """What a command says, in order: start, interval ..., end or error; finish() once, last."""
+
+    def start(self, data: dict[str, Any]) -> None:
+        """A test begins."""
+
+    def interval(self, data: dict[str, Any]) -> None:
+        """A part of it is over."""
+
+    def step(self, data: dict[str, Any]) -> None:
+        """One size of a sweep is done; `end` holds all of them again."""
+
+    def end(self, data: dict[str, Any]) -> None:
+        """It is over, completely or as far as it came."""
+
+    def error(self, text: str) -> None:
+        """It failed, or nothing could begin."""
+
+    def note(self, text: str) -> None:
+        """For people only."""
+
+    def finish(self) -> None:
+        """Nothing more will come."""
+
+
+def dumps(value: Any) -> str:
+    """Strict JSON on one line. A NaN or infinity would be a fault of ours: it becomes null rather
+    than invalid JSON (field report 72)."""
+    try:
+        return json.dumps(value, allow_nan=False, ensure_ascii=True)
+    except ValueError:
+        return json.dumps(_finite(value), allow_nan=False, ensure_ascii=True)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list) else value
+
+
+def say(program: str, text: str) -> None:
+    """A line on stderr; nobody listening there is no reason to fail."""
+    try:
+        print(f"{program}: {text}", file=sys.stderr, flush=True)
+    except OSError:
+        pass
+
+
+class StdoutClosed(Exception):
+    """Whoever read our output has gone (SIGPIPE)."""
+
+
+def write_line(stream: TextIO, text: str) -> None:
+    """One line, at once. Raises StdoutClosed when nobody reads any more."""
+    try:
+        stream.write(text + "\n")
+        stream.flush()
+    except BrokenPipeError:
+        # the interpreter flushes stdout once more at exit: give it somewhere to
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise StdoutClosed from None
+
+
+class JsonOutput:
+    """One object: the last test, and those before it under `previous`."""
+
+    def __init__(self, program: str, stream: TextIO) -> None:
+        self._program = program
+        self._stream = stream
+        self._document = self._empty()
+        self._previous: list[dict[str, Any]] = []
+
+    @staticmethod
+    def _empty() -> dict[str, Any]:
+        return {"start": {}, "intervals": [], "end": {}}
+
+    def start(self, data: dict[str, Any]) -> None:
+        if self._document != self._empty():
+            self._previous = [*self._previous, self._document][-_PREVIOUS_KEPT:]
+        self._document = {**self._empty(), "start": data}
+
+    def interval(self, data: dict[str, Any]) -> None:
+        self._document["intervals"].append(data)
+
+    def step(self, data: dict[str, Any]) -> None:
+        pass
+
+    def end(self, data: dict[str, Any]) -> None:
+        self._document["end"] = data
+
+    def error(self, text: str) -> None:
+        say(self._program, f"error: {text}")
+        self._document.setdefault("error", text)
+
+    def note(self, text: str) -> None:
+        say(self._program, text)
+
+    def finish(self) -> None:
+        if self._previous:
+            self._document["previous"] = self._previous
+        write_line(self._stream, dumps(self._document))
+
+
+class StreamOutput:
+    """One object a line: {"event": start | interval | end | error, "data": ...}."""
+
+    def __init__(self, program: str, stream: TextIO) -> None:
+        self._program = program
+        self._stream = stream
+
+    def _emit(self, event: str, data: Any) -> None:
+        write_line(self._stream, dumps({"event": event, "data": data}))
+
+    def start(self, data: dict[str, Any]) -> None:
+        self._emit("start", data)
+
+    def interval(self, data: dict[str, Any]) -> None:
+        self._emit("interval", data)
+
+    def step(self, data: dict[str, Any]) -> None:
+        pass
+
+    def end(self, data: dict[str, Any]) -> None:
+        self._emit("end", data)
+
+    def error(self, text: str) -> None:
+        say(self._program, f"error: {text}")
+        self._emit("error", text)
+
+    def note(self, text: str) -> None:
+        say(self._program, text)
+
+    def finish(self) -> None:
+        pass

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The command mrc-recv."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from mrc.cli import frame, options
+from mrc.cli.exits import CliError, Exit
+from mrc.cli.stop import Stop
+
+PROGRAM = "mrc-recv"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run mrc-recv; the exit code."""
+    argv = sys.argv[1:] if argv is None else argv
+    try:
+        chosen = options.parse_recv(argv)
+    except CliError as error:
+        return options.usage_error(PROGRAM, argv, error)
+    output = frame.make_output(PROGRAM, chosen.common.output)
+
+    async def work(stop: Stop) -> Exit:
+        import mrc
+        from mrc.cli.server import Server
+
+        return await Server(chosen, output, mrc.listen).run(stop)
+
+    peer = f"{chosen.bind or '::'} port {chosen.common.port}"
+    return frame.run(PROGRAM, chosen.common, output, peer, work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

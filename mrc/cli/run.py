@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""One test while it runs, seen from one end: baselines, interval reports, the figures of the end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mrc.cli import report
+from mrc.cli.link import Link
+from mrc.cli.measure import CpuClock, Progress
+from mrc.cli.protocol import TestParams
+from mrc.telemetry import Snapshot, event_json
+
+
+class TestRun:
+    """Takes snapshots of all links of a test; `clock_ns` is the zero of the times it reports."""
+
+    __test__ = False  # not a test case, whatever pytest thinks of the name
+
+    def __init__(
+        self, links: Sequence[Link], params: TestParams, sends: bool,
+        on_progress: Callable[[], None] | None = None, clock_ns: int | None = None,
+    ) -> None:
+        self.links = links
+        self.params = params
+        self.sends = sends
+        """This end sends the main direction; with bidir the other one, too, is measured."""
+        self.start_ns = time.monotonic_ns()
+        self.clock_ns = self.start_ns if clock_ns is None else clock_ns
+        self.base = self.snapshots()
+        self.cpu = CpuClock()
+        self.events: list[dict[str, Any]] = []
+        self.end_ns = 0
+        self.cpu_percent = (0.0, 0.0, 0.0)
+        self._final: list[Snapshot] | None = None
+        self.progress = Progress(self._bytes, on_progress)
+        self._ticker: asyncio.Task[None] | None = None
+        for link in links:
+            link.take_events()  # what happened before is not ours
+
+    def snapshots(self) -> list[Snapshot]:
+        """All links, now."""
+        return [link.snapshot() for link in self.links]
+
+    def _bytes(self) -> int:
+        """Bytes of the main direction: acknowledged at the sender, placed at the receiver."""
+        if self.sends:
+            return sum(link.bytes_acked() for link in self.links)
+        return sum(link.bytes_received() for link in self.links)
+
+    @property
+    def receives(self) -> bool:
+        """Data (not only credits) comes in at this end."""
+        return not self.sends or self.params.bidir or self.params.kind == "latency"
+
+    def start_intervals(self, seconds: float, emit: Callable[[dict[str, Any]], None]) -> None:
+        """Call `emit` with a report every `seconds`; 0 for never."""
+        if seconds > 0:
+            self._ticker = asyncio.create_task(self._tick(seconds, emit))
+
+    async def _tick(self, seconds: float, emit: Callable[[dict[str, Any]], None]) -> None:
+        before, due = self.base, time.monotonic() + seconds
+        while True:
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            due += seconds
+            now = self.snapshots()
+            emit(report.interval(self, before, now, self.take_events()))
+            before = now
+
+    def take_events(self) -> list[dict[str, Any]]:
+        """EV events since the last call; all are kept for the end as well."""
+        new = [
+            event_json(event, self.clock_ns)
+            for link in self._tables() for event in link.take_events()
+            if event.time >= self.start_ns
+        ]
+        new.sort(key=lambda event: event["t"])
+        self.events.extend(new)
+        return new
+
+    def _tables(self) -> list[Link]:
+        """One link of each path table: links that share one are all told the same events."""
+        return list({link.path_table: link for link in self.links}.values())
+
+    def stop(self, aborted: bool = False) -> None:
+        """End of the measured time; later calls change nothing."""
+        if self.end_ns:
+            return
+        self.end_ns = time.monotonic_ns()
+        if self._ticker is not None:
+            self._ticker.cancel()
+        self.progress.stop(aborted)
+        self.take_events()
+        self.cpu_percent = self.cpu.percent()
+        self._final = self.snapshots()
+
+    @property
+    def seconds(self) -> float:
+        """Length of the test so far, or as it was."""
+        return ((self.end_ns or time.monotonic_ns()) - self.start_ns) / 1e9
+
+    def last(self) -> list[Snapshot]:
+        """All links as they were when the test ended, or now."""
+        return self._final if self._final is not None else self.snapshots()
+
+    def grown(self) -> list[Snapshot]:
+        """What each link counted during the test."""
+        return [now.since(base) for now, base in zip(self.last(), self.base, strict=True)]

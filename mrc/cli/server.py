@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""mrc-recv: accept clients, one at a time, and outlive every one of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from mrc.cli.exits import CliError, Exit
+from mrc.cli.link import Link
+from mrc.cli.options import RecvOptions, version
+from mrc.cli.output import Output
+from mrc.cli.protocol import DEPTH_MAX, IMM_QUEUE, PROTOCOL, SPARE_WRITES
+from mrc.cli.session import Session
+from mrc.cli.stop import Stop
+
+HELLO_TIMEOUT_S = 10.0
+STREAMS_MAX = 256
+
+Listen = Callable[..., Coroutine[Any, Any, Any]]
+
+
+class Server:
+    """One run of mrc-recv. `listen` is mrc.listen, or what stands for it in a test."""
+
+    def __init__(self, options: RecvOptions, output: Output, listen: Listen) -> None:
+        self._options = options
+        self._output = output
+        self._listen = listen
+        self._session: Session | None = None
+        self._guests: set[asyncio.Task[None]] = set()
+        self._ended: asyncio.Queue[tuple[Session, CliError | None]] = asyncio.Queue()
+
+    @property
+    def address(self) -> str:
+        """What is listened on, as an address with port."""
+        return f"[{self._options.bind or '::'}]:{self._options.common.port}"
+
+    async def run(self, stop: Stop) -> Exit:
+        """Serve until stopped, or with -1 until one client was served."""
+        common = self._options.common
+        more = {} if common.udp_port is None else {"udp_port": common.udp_port}
+        server = await self._listen(
+            self.address, backend=common.backend, ev_profile=common.ev_profile,
+            depth=DEPTH_MAX + SPARE_WRITES, imm_queue=IMM_QUEUE, **more)
+        self._output.note(f"listening on {self.address}")
+        acceptor = asyncio.create_task(self._accept(server))
+        try:
+            return await self._serve(stop)
+        finally:
+            for task in (acceptor, *self._guests):
+                task.cancel()
+            await asyncio.wait({acceptor, *self._guests})
+            if self._session is not None:
+                await self._session.close(CliError(Exit.PEER, "the receiver was stopped"))
+            await server.close()
+
+    async def _serve(self, stop: Stop) -> Exit:
+        wait = self._options.idle_timeout if (
+            self._options.one_off and self._options.idle_timeout_given) else None
+        while True:
+            try:
+                session, error = await stop.within(asyncio.wait_for(self._ended.get(), wait))
+            except TimeoutError:
+                if self._session is not None:
+                    continue
+                raise CliError(Exit.PEER, f"no client came within {wait:g} seconds") from None
+            except CliError:
+                if self._session is not None:
+                    raise
+                return Exit.INTERRUPTED
+            if self._options.one_off:
+                return self._result(session, error)
+            if error is not None:
+                self._output.error(str(error))
+
+    @staticmethod
+    def _result(session: Session, error: CliError | None) -> Exit:
+        """What -1 exits with."""
+        if error is not None:
+            raise error
+        if session.tests_done == 0:
+            raise CliError(Exit.PEER, "the client left before its test")
+        if session.tests_bad:
+            raise CliError(Exit.FAILED, "data lost or different")
+        return Exit.OK
+
+    async def _accept(self, server: Any) -> None:
+        async for conn in server:
+            task = asyncio.create_task(self._welcome(conn))
+            self._guests.add(task)
+            task.add_done_callback(self._guests.discard)
+
+    async def _welcome(self, conn: Any) -> None:
+        """Wait for the guest's hello; who says none is shown out."""
+        link = Link(conn, 0)
+        greeted = asyncio.Event()
+
+        async def hello(params: dict[str, Any]) -> dict[str, Any]:
+            self._admit(link, params)
+            greeted.set()
+            return {"version": version(), "protocol": PROTOCOL}
+
+        link.serve("hello", hello)
+        try:
+            async with asyncio.timeout(HELLO_TIMEOUT_S):
+                await link.guard(greeted.wait())
+        except asyncio.CancelledError:
+            await link.close()
+            raise
+        except Exception as error:
+            self._output.note(f"a connection was closed that asked for no test ({error})")
+            await link.close()
+
+    def _admit(self, link: Link, params: dict[str, Any]) -> None:
+        """Into the present session, or a new one; CliError when another client has the floor."""
+        if params.get("protocol") != PROTOCOL:
+            raise CliError(
+                Exit.PEER, f"this is mrc-recv {version()} with test protocol {PROTOCOL}, the sender "
+                           f"has {params.get('version')} with {params.get('protocol')}")
+        key, index, streams = (params.get(name) for name in ("session", "stream", "streams"))
+        if not isinstance(key, str) or type(index) is not int or type(streams) is not int or not (
+                1 <= index <= streams <= STREAMS_MAX):
+            raise CliError(Exit.PEER, "malformed hello")
+        session = self._session
+        if session is not None and session.key != key:
+            raise CliError(Exit.PEER, "busy with another client")
+        if session is None:
+            session = self._session = Session(key, streams, self._options, self._output)
+        link.index = index
+        session.add(link)
+        if len(session.links) == 1:
+            task = asyncio.create_task(self._attend(session))
+            self._guests.add(task)
+            task.add_done_callback(self._guests.discard)
+
+    async def _attend(self, session: Session) -> None:
+        error = await session.watch(self._options.idle_timeout)
+        await session.close(error)
+        self._session = None
+        self._ended.put_nowait((session, error))
