@@ -78,8 +78,11 @@ def _path_since(now: PathStats, before: PathStats | None) -> PathStats:
 
 
 def combine_paths(snapshots: Iterable[Snapshot]) -> list[PathStats]:
-    """One record per EV of several connections: a shared table counts once, of different tables
-    the counters are added and the worst state is told."""
+    """One record per EV of several connections.
+
+    A table that they share counts once; of different tables the counters are added and the worst
+    state is told.
+    """
     tables = {snapshot.path_table: snapshot.paths for snapshot in snapshots}
     merged: dict[int, PathStats] = {}
     for path in (path for table in tables.values() for path in table):

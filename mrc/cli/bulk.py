@@ -5,16 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
 
-from mrc.cli.flow import CreditReturn, SendWindow
-from mrc.cli.link import Link
+from mrc.cli.flow import CreditReturn, Outlet, SendWindow
 from mrc.cli.pattern import Pattern
 from mrc.cli.protocol import NUMBER_MASK, StreamResult, TestParams
-
-if TYPE_CHECKING:
-    from mrc.mr import MemoryRegion
-    from mrc.oob import RemoteRegion
 
 _YIELD_EVERY = 64
 
@@ -23,16 +17,13 @@ class BulkSender:
     """Writes messages until the count is reached or `stop` is called, then drains."""
 
     def __init__(
-        self, link: Link, params: TestParams, pattern: Pattern, source: MemoryRegion,
-        remote: RemoteRegion,
+        self, params: TestParams, pattern: Pattern, outlet: Outlet
     ) -> None:
-        self._link = link
         self._params = params
         self._pattern = pattern
-        self._source = source
-        self._remote = remote
+        self._outlet = outlet
         self._stopping = False
-        self.window = SendWindow(link, params.depth, params.counted)
+        self.window = SendWindow(outlet.link, params.depth, params.counted)
         self.end_ns = 0
 
     def stop(self) -> None:
@@ -58,9 +49,7 @@ class BulkSender:
                 break
             number = window.posted
             window.add(
-                self._link.write(
-                    self._source,
-                    self._remote,
+                self._outlet.write(
                     params.size,
                     imm=number & NUMBER_MASK if params.counted else None,
                     local_offset=self._pattern.offset(number),
@@ -77,8 +66,7 @@ class BulkReceiver:
     """Checks each message where it was placed, then gives its slot back."""
 
     def __init__(
-        self, link: Link, params: TestParams, pattern: Pattern | None, ring: bytearray,
-        credit: CreditReturn,
+        self, params: TestParams, pattern: Pattern | None, ring: bytearray, credit: CreditReturn
     ) -> None:
         self._params = params
         self._pattern = pattern
@@ -88,7 +76,7 @@ class BulkReceiver:
         self._all_here = asyncio.Event()
         self.result = StreamResult()
         if params.counted:
-            link.on_message = self._on_message
+            credit.link.on_message = self._on_message
 
     def _on_message(self, number: int) -> None:
         expected = self.result.messages
@@ -113,8 +101,10 @@ class BulkReceiver:
             self._all_here.set()
 
     async def finish(self, messages: int) -> StreamResult:
-        """The result once all `messages` of the sender are here; uncounted ones are here already,
-        since the sender saw their transport ACK (B.13)."""
+        """The result once all `messages` of the sender are here.
+
+        Uncounted ones are here already, since the sender saw their transport ACK (B.13).
+        """
         if self._params.counted:
             self._wanted = messages
             self._wake()

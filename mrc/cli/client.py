@@ -69,7 +69,7 @@ class Client:
             link.serve("abort", self._on_abort)
             hello = {"protocol": PROTOCOL, "version": version(), "session": session,
                      "stream": link.index, "streams": options.parallel}
-            await link.call("hello", hello, timeout=options.connect_timeout)
+            await link.call("hello", hello, limit_s=options.connect_timeout)
         self._output.start(report.start(
             "mrc-send", self._links,
             {"connecting_to": {"host": options.host, "port": options.common.port}},
@@ -168,22 +168,23 @@ class Client:
         runs = asyncio.gather(*(link.guard(engine.run())
                                 for link, engine in zip(self._links, outcome.engines, strict=True)))
         watch = asyncio.create_task(_watch(outcome.run))
+        waits: set[asyncio.Future[Any]] = {runs, watch}
         try:
-            done, _ = await asyncio.wait({runs, watch}, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         finally:
             if timer is not None:
                 timer.cancel()
-            for task in (runs, watch):
+            for task in waits:
                 task.cancel()
-            await asyncio.wait({runs, watch})
+            await asyncio.wait(waits)
 
     async def _finish(self, outcome: Outcome, streams: list[Stream]) -> None:
         """Ask what arrived; with --bidir also wait for what the other side sent."""
         replies = await asyncio.gather(*(
             link.call("finish", {"messages": engine.messages, "bytes": engine.bytes},
-                      timeout=FINISH_TIMEOUT_S)
+                      limit_s=FINISH_TIMEOUT_S)
             for link, engine in zip(self._links, outcome.engines, strict=True)))
         try:
             outcome.results = [StreamResult.from_json(reply.get("stream")) for reply in replies]
@@ -203,6 +204,8 @@ class Client:
 
 async def _watch(run: TestRun) -> None:
     """Fails when nothing moves for SILENCE_S although the connection has not noticed anything."""
-    while run.progress.idle_seconds < SILENCE_S:
-        await asyncio.sleep(SILENCE_S / 30)
-    raise CliError(Exit.PEER, f"no progress for {SILENCE_S:g} seconds")
+    while True:
+        left = SILENCE_S - run.progress.idle_seconds
+        if left <= 0:
+            raise CliError(Exit.PEER, f"no progress for {SILENCE_S:g} seconds")
+        await asyncio.sleep(left)

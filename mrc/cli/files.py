@@ -1,28 +1,25 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The sending side of --file: read and hashed in chunks, sent, compared at the end.
 
-Disk and SHA-256 work in a thread, one chunk at a time and in order; the event loop only moves slots.
+Disk and SHA-256 work in a thread, one chunk at a time and in order; the event loop only moves
+slots.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import io
 import os
 import pathlib
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import IO, TYPE_CHECKING, Any
+from typing import Any
 
 from mrc.cli.exits import CliError, Exit
-from mrc.cli.flow import SendWindow
-from mrc.cli.link import Link
+from mrc.cli.flow import Outlet, SendWindow
 from mrc.cli.protocol import NUMBER_MASK, TestParams
-
-if TYPE_CHECKING:
-    from mrc.mr import MemoryRegion
-    from mrc.oob import RemoteRegion
 
 _END_TIMEOUT_S = 600.0  # the receiver may still be writing to a slow disk
 
@@ -31,18 +28,16 @@ class FileSender:
     """Sends files one after the other through the slots of `buffer`."""
 
     def __init__(
-        self, link: Link, params: TestParams, paths: Sequence[str], buffer: bytearray,
-        source: MemoryRegion, remote: RemoteRegion, on_done: Callable[[dict[str, Any]], None],
+        self, params: TestParams, paths: Sequence[str], buffer: bytearray, outlet: Outlet,
+        on_done: Callable[[dict[str, Any]], None],
     ) -> None:
-        self._link = link
+        self._outlet = outlet
         self._params = params
         self._paths = paths
         self._view = memoryview(buffer)
-        self._source = source
-        self._remote = remote
         self._on_done = on_done
         self._stopping = False
-        self.window = SendWindow(link, params.depth, counted=True)
+        self.window = SendWindow(outlet.link, params.depth, counted=True)
         self.total = sum(pathlib.Path(path).stat().st_size for path in paths)
         self.bytes = 0
         self.end_ns = 0
@@ -68,19 +63,16 @@ class FileSender:
         return self.window.completed
 
     async def _send_file(self, pool: ThreadPoolExecutor, index: int, path: str) -> None:
-        try:
-            file = open(path, "rb", buffering=0)
-        except OSError as error:
-            raise CliError(Exit.FAILED, f"{path}: {error.strerror}") from None
+        file = await asyncio.get_running_loop().run_in_executor(pool, _open, path)
         with file:
             size = os.fstat(file.fileno()).st_size
             name = pathlib.Path(path).name
-            await self._link.call("file", {"index": index, "name": name, "size": size})
+            await self._outlet.link.call("file", {"index": index, "name": name, "size": size})
             digest = await self._send_chunks(pool, file, path, size)
         if digest is None:
             return
-        end = await self._link.call("file-end", {"index": index, "sha256": digest},
-                                    timeout=_END_TIMEOUT_S)
+        end = await self._outlet.link.call("file-end", {"index": index, "sha256": digest},
+                                         limit_s=_END_TIMEOUT_S)
         report = {"name": name, "bytes": size, "sha256": digest,
                   "received_sha256": end.get("sha256"), "stored_as": end.get("name"),
                   "verified": end.get("sha256") == digest}
@@ -90,7 +82,7 @@ class FileSender:
             raise CliError(Exit.FAILED, f"{path}: the received bytes differ from those sent")
 
     async def _send_chunks(
-        self, pool: ThreadPoolExecutor, file: IO[bytes], path: str, size: int
+        self, pool: ThreadPoolExecutor, file: io.FileIO, path: str, size: int
     ) -> str | None:
         """The digest of what was sent; None when stopped on the way."""
         sha256, left = hashlib.sha256(), size
@@ -104,8 +96,8 @@ class FileSender:
             chunk = self._view[slot : slot + min(left, params.size)]
             if not await loop.run_in_executor(pool, _read_chunk, file, chunk, sha256):
                 raise CliError(Exit.FAILED, f"{path}: the file shrank while it was being sent")
-            self.window.add(self._link.write(
-                self._source, self._remote, len(chunk), imm=number & NUMBER_MASK,
+            self.window.add(self._outlet.write(
+                len(chunk), imm=number & NUMBER_MASK,
                 local_offset=slot, remote_offset=slot))
             left -= len(chunk)
             self.bytes += len(chunk)
@@ -113,11 +105,18 @@ class FileSender:
         return sha256.hexdigest()
 
 
-def _read_chunk(file: IO[bytes], chunk: memoryview, sha256: Any) -> bool:
+def _open(path: str) -> io.FileIO:
+    try:
+        return io.FileIO(path, "r")
+    except OSError as error:
+        raise CliError(Exit.FAILED, f"{path}: {error.strerror}") from None
+
+
+def _read_chunk(file: io.FileIO, chunk: memoryview, sha256: Any) -> bool:
     """Fill `chunk` from the file and hash it; False at an early end."""
     filled = 0
     while filled < len(chunk):
-        n = file.readinto(chunk[filled:])  # type: ignore[attr-defined]
+        n = file.readinto(chunk[filled:])
         if not n:
             return False
         filled += n

@@ -12,12 +12,31 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from mrc.cli.exits import CliError, Exit
-from mrc.cli.link import Link
+from mrc.cli.link import Link, Write
 from mrc.cli.protocol import CREDIT_BIT, NUMBER_MASK
 
 if TYPE_CHECKING:
     from mrc.mr import MemoryRegion
     from mrc.oob import RemoteRegion
+
+
+class Outlet:
+    """What writes over one connection in one test need: local memory, and the peer's ring."""
+
+    def __init__(self, link: Link, source: MemoryRegion, remote: RemoteRegion) -> None:
+        self.link = link
+        self._source = source
+        self._remote = remote
+
+    def write(
+        self, length: int, imm: int | None, local_offset: int = 0, remote_offset: int = 0
+    ) -> Write:
+        """Post a write; the future completes when it is placed at the peer (B.13)."""
+        future = self.link.conn.write_nowait(
+            self._source, self._remote, local_offset=local_offset,
+            remote_offset=remote_offset, length=length, imm=imm)
+        self.link.track(future)
+        return future
 
 
 class SendWindow:
@@ -26,7 +45,7 @@ class SendWindow:
     def __init__(self, link: Link, depth: int, counted: bool) -> None:
         self._depth = depth
         self._counted = counted
-        self._pending: deque[asyncio.Future[None]] = deque()
+        self._pending: deque[Write] = deque()
         self._credited = 0
         self._waiter: asyncio.Future[None] | None = None
         self.posted = 0
@@ -58,7 +77,7 @@ class SendWindow:
             self._pending.popleft()
         await self._credit(self.posted + 1 - self._depth)
 
-    def add(self, completion: asyncio.Future[None]) -> None:
+    def add(self, completion: Write) -> None:
         """The next message was posted."""
         self._pending.append(completion)
         self.posted += 1
@@ -72,14 +91,15 @@ class SendWindow:
 
 
 class CreditReturn:
-    """Receiver's side: tells the sender how far it got. One credit is in flight at a time, so that a
-    fast receiver sends few and a slow one sends each."""
+    """Receiver's side: tells the sender how far it got.
 
-    def __init__(self, link: Link, memory: MemoryRegion, remote: RemoteRegion) -> None:
-        self._link = link
-        self._memory = memory
-        self._remote = remote
-        self._flight: asyncio.Future[None] | None = None
+    One credit is in flight at a time, so that a fast receiver sends few and a slow one sends each.
+    """
+
+    def __init__(self, outlet: Outlet) -> None:
+        self.link = outlet.link
+        self._outlet = outlet
+        self._flight: Write | None = None
         self._told = 0
         self._done = 0
 
@@ -91,11 +111,10 @@ class CreditReturn:
 
     def _send(self) -> None:
         self._told = self._done
-        self._flight = self._link.write(
-            self._memory, self._remote, length=0, imm=CREDIT_BIT | (self._told & NUMBER_MASK))
+        self._flight = self._outlet.write(0, imm=CREDIT_BIT | (self._told & NUMBER_MASK))
         self._flight.add_done_callback(self._sent)
 
-    def _sent(self, flight: asyncio.Future[None]) -> None:
+    def _sent(self, flight: Write) -> None:
         self._flight = None
         if not flight.cancelled() and flight.exception() is None and self._told != self._done:
             self._send()

@@ -9,12 +9,11 @@ import signal
 import sys
 import traceback
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from mrc.cli.exits import CliError, Exit, from_exception
 from mrc.cli.human import HumanOutput
 from mrc.cli.options import Common
-from mrc.cli.output import JsonOutput, Output, StdoutClosed, StreamOutput, say
+from mrc.cli.output import JsonOutput, Output, StdoutClosed, StreamOutput
 from mrc.cli.stop import Stop
 
 
@@ -58,7 +57,7 @@ async def _with_signals(work: Callable[[Stop], Awaitable[Exit]]) -> Exit:
         raise stop.error() from None
 
 
-def run(program: str, common: Common, output: Output, peer: str,
+def run(common: Common, output: Output, peer: str,
         work: Callable[[Stop], Awaitable[Exit]]) -> int:
     """The exit code of the whole command. Whatever happens, the report is finished once."""
     try:
@@ -66,8 +65,8 @@ def run(program: str, common: Common, output: Output, peer: str,
             code = runner.run(_with_signals(work))
     except StdoutClosed:
         return Exit.INTERRUPTED
-    except (Exception, KeyboardInterrupt) as error:
-        code = _explain(program, output, peer, error)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last line of defence
+        code = _explain(output, peer, error)
     try:
         output.finish()
     except StdoutClosed:
@@ -75,7 +74,7 @@ def run(program: str, common: Common, output: Output, peer: str,
     return code
 
 
-def _explain(program: str, output: Output, peer: str, error: BaseException) -> Exit:
+def _explain(output: Output, peer: str, error: BaseException) -> Exit:
     known = from_exception(error, peer)
     if isinstance(error, KeyboardInterrupt):
         known = CliError(Exit.INTERRUPTED, "interrupted")
@@ -88,12 +87,3 @@ def _explain(program: str, output: Output, peer: str, error: BaseException) -> E
     except StdoutClosed:
         return Exit.INTERRUPTED
     return known.code
-
-
-def log_unraised(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """asyncio's complaints belong to people who debug."""
-    if os.environ.get("MRC_DEBUG"):
-        loop.default_exception_handler(context)
-
-
-__all__ = ["log_unraised", "make_output", "run", "say"]

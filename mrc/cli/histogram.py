@@ -46,7 +46,7 @@ class LatencyHistogram:
         self.max_ns = max(self.max_ns, other.max_ns)
         self.count += other.count
         self.sum_ns += other.sum_ns
-        for index, n in enumerate(other._counts):
+        for index, n in enumerate(other._counts):  # noqa: SLF001 - of our own kind
             self._counts[index] += n
 
     def percentile_ns(self, ratio: float) -> float:

@@ -1,24 +1,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Ping-pong: each side answers a write with immediate by another, as ib_write_lat does.
 
-What is measured is what an asyncio application sees: from posting the write to learning, in the event
-loop, that the answer is in memory; half of that is reported.
+What is measured is what an asyncio application sees: from posting the write to learning, in the
+event loop, that the answer is in memory; half of that is reported.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
 
+from mrc.cli.flow import Outlet
 from mrc.cli.histogram import LatencyHistogram
-from mrc.cli.link import Link
 from mrc.cli.pattern import Pattern
 from mrc.cli.protocol import NUMBER_MASK, StreamResult, TestParams
-
-if TYPE_CHECKING:
-    from mrc.mr import MemoryRegion
-    from mrc.oob import RemoteRegion
 
 WARM_UP = 16
 
@@ -27,15 +22,12 @@ class Ping:
     """The side that measures. The first WARM_UP round trips are made but not counted."""
 
     def __init__(
-        self, link: Link, params: TestParams, sent: Pattern, taken: Pattern, source: MemoryRegion,
-        remote: RemoteRegion, ring: bytearray,
+        self, params: TestParams, sent: Pattern, taken: Pattern, outlet: Outlet, ring: bytearray
     ) -> None:
-        self._link = link
         self._params = params
         self._sent = sent
         self._taken = taken
-        self._source = source
-        self._remote = remote
+        self._outlet = outlet
         self._view = memoryview(ring)
         self._stopping = False
         self._sent_ns = 0
@@ -44,7 +36,7 @@ class Ping:
         self.result = StreamResult()
         self.posted = 0
         self.end_ns = 0
-        link.on_message = self._on_pong
+        outlet.link.on_message = self._on_pong
 
     def stop(self) -> None:
         """End with the round trip that is under way."""
@@ -69,8 +61,8 @@ class Ping:
     def _ping(self) -> None:
         slot = self.posted % self._params.depth * self._params.size
         self._sent_ns = time.perf_counter_ns()
-        self._link.write(
-            self._source, self._remote, self._params.size, imm=self.posted & NUMBER_MASK,
+        self._outlet.write(
+            self._params.size, imm=self.posted & NUMBER_MASK,
             local_offset=self._sent.offset(self.posted), remote_offset=slot)
         self.posted += 1
 
@@ -95,23 +87,20 @@ class Pong:
     """The side that answers, then checks: the slot is not written again for depth messages."""
 
     def __init__(
-        self, link: Link, params: TestParams, sent: Pattern, taken: Pattern, source: MemoryRegion,
-        remote: RemoteRegion, ring: bytearray,
+        self, params: TestParams, sent: Pattern, taken: Pattern, outlet: Outlet, ring: bytearray
     ) -> None:
-        self._link = link
         self._params = params
         self._sent = sent
         self._taken = taken
-        self._source = source
-        self._remote = remote
+        self._outlet = outlet
         self._view = memoryview(ring)
         self.result = StreamResult()
-        link.on_message = self._on_ping
+        outlet.link.on_message = self._on_ping
 
     def _on_ping(self, number: int) -> None:
         expected = self.result.messages
-        self._link.write(
-            self._source, self._remote, self._params.size, imm=expected & NUMBER_MASK,
+        self._outlet.write(
+            self._params.size, imm=expected & NUMBER_MASK,
             local_offset=self._sent.offset(expected),
             remote_offset=expected % self._params.depth * self._params.size)
         if number != expected & NUMBER_MASK:

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""One connection as the commands use it: who gets which immediate, calls that may be refused, and
-one place where the loss of the peer becomes known."""
+"""One connection as the commands use it.
+
+Who gets which immediate, calls that may be refused, and one place where the loss of the peer
+becomes known.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,17 +17,16 @@ from mrc.cli.exits import CliError, Exit, from_exception
 from mrc.cli.protocol import CREDIT_BIT, NUMBER_MASK
 from mrc.errors import MrcError
 from mrc.telemetry import Snapshot, port_json
+from mrc.types import EvEvent, QpStats, WorkCompletion
 
 if TYPE_CHECKING:
-    from mrc.aio import Connection
-    from mrc.mr import MemoryRegion
-    from mrc.oob import RemoteRegion
-
-    from mrc.types import EvEvent, QpStats
+    from mrc.conn import Connection
 
 CALL_TIMEOUT_S = 30.0
+CLOSE_TIMEOUT_S = 5.0
 
 Handler = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+Write = asyncio.Future[WorkCompletion]
 _T = TypeVar("_T")
 
 
@@ -41,7 +44,7 @@ class Link:
         self.failed.add_done_callback(seen)
         self.on_message: Callable[[int], None] | None = None
         self.on_credit: Callable[[int], None] | None = None
-        self._writes: set[asyncio.Future[None]] = set()
+        self._writes: set[Write] = set()
         self._reader = asyncio.create_task(self._read_immediates())
 
     async def _read_immediates(self) -> None:
@@ -49,10 +52,8 @@ class Link:
             while True:
                 imm = (await self.conn.receive_imm()).imm
                 handler = self.on_credit if imm & CREDIT_BIT else self.on_message
-                if handler is None:
-                    raise CliError(Exit.PEER, "the peer sent a message outside of a test")
-                handler(imm & NUMBER_MASK)
-        except Exception as error:
+                (handler or _unexpected)(imm & NUMBER_MASK)
+        except Exception as error:  # noqa: BLE001 - told to whoever waits on this connection
             self.fail(error)
 
     def fail(self, error: BaseException) -> None:
@@ -63,8 +64,9 @@ class Link:
     async def guard(self, work: Coroutine[Any, Any, _T]) -> _T:
         """The result of `work`, or the failure of the connection if that comes first."""
         task = asyncio.ensure_future(work)
+        waits: set[asyncio.Future[Any]] = {task, self.failed}
         try:
-            await asyncio.wait({task, self.failed}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
                 self.failed.result()
             return await task
@@ -72,32 +74,28 @@ class Link:
             task.cancel()
 
     async def call(
-        self, method: str, params: dict[str, Any], timeout: float = CALL_TIMEOUT_S
+        self, method: str, params: dict[str, Any], limit_s: float = CALL_TIMEOUT_S
     ) -> dict[str, Any]:
         """Ask the peer; CliError with its words when it refuses, TimeoutError when it is silent."""
-        reply = await self.guard(self.conn.call(method, params, timeout=timeout))
+        reply = await self.guard(self.conn.call(method, params, timeout=limit_s))
         if not isinstance(reply, dict):
             raise CliError(Exit.PEER, f"the peer's answer to {method} makes no sense")
         if "refused" in reply:
             code = reply.get("code")
-            known = code in (Exit.USAGE, Exit.FAILED, Exit.PEER, Exit.ENVIRONMENT)
-            raise CliError(Exit(code) if known else Exit.PEER, f"peer: {reply['refused']}")
+            meant = next((e for e in Exit if e and e == code), Exit.PEER)
+            raise CliError(meant, f"peer: {reply['refused']}")
         return reply
 
     async def tell(self, method: str, params: dict[str, Any]) -> None:
         """Call without caring for the answer, or whether anybody is there to give one."""
-        try:
+        with contextlib.suppress(MrcError, OSError, TimeoutError):
             await self.conn.call(method, params, timeout=1.0)
-        except (MrcError, OSError, TimeoutError):
-            pass
 
     def serve(self, method: str, handler: Handler) -> None:
-        """Answer the peer's calls of `method`; errors become refusals, never a broken connection."""
+        """Answer the peer's calls of `method`; errors become refusals."""
 
-        async def answer(params: Any) -> dict[str, Any]:
+        async def answer(params: dict[str, Any]) -> dict[str, Any]:
             try:
-                if not isinstance(params, dict):
-                    raise ValueError("parameters are not an object")
                 return await handler(params)
             except CliError as error:
                 return {"refused": str(error), "code": int(error.code)}
@@ -108,19 +106,12 @@ class Link:
 
         self.conn.serve(method, answer)
 
-    def write(
-        self, source: MemoryRegion, remote: RemoteRegion, length: int, imm: int | None,
-        local_offset: int = 0, remote_offset: int = 0,
-    ) -> asyncio.Future[None]:
-        """Post a write; the future completes when it is placed at the peer (B.13)."""
-        future = self.conn.write_nowait(
-            source, remote, local_offset=local_offset, remote_offset=remote_offset, length=length,
-            imm=imm)
-        self._writes.add(future)
-        future.add_done_callback(self._written)
-        return future
+    def track(self, write: Write) -> None:
+        """A write was posted: its failure is the failure of the connection."""
+        self._writes.add(write)
+        write.add_done_callback(self._written)
 
-    def _written(self, future: asyncio.Future[None]) -> None:
+    def _written(self, future: Write) -> None:
         self._writes.discard(future)
         if not future.cancelled():
             error = future.exception()
@@ -189,13 +180,15 @@ class Link:
         """Packets dropped, by reason; only what happened."""
         return {name: n for name, n in self.conn.drops().items() if n}
 
-    async def close(self, timeout: float = 5.0) -> None:
+    async def close(self) -> None:
         """Close the connection; one that is lost already is no error."""
         self._reader.cancel()
-        try:
-            await self.conn.close(timeout=timeout)
-        except (MrcError, OSError, TimeoutError):
-            pass
+        with contextlib.suppress(MrcError, OSError, TimeoutError):
+            await self.conn.close(timeout=CLOSE_TIMEOUT_S)
+
+
+def _unexpected(number: int) -> None:
+    raise CliError(Exit.PEER, f"the peer sent message {number} outside of a test")
 
 
 def seen(future: asyncio.Future[Any]) -> None:

@@ -14,11 +14,13 @@ PERIOD_S = 0.004
 class Progress:
     """Watches a byte counter every few milliseconds.
 
-    The longest gap is the longest time between two looks that both saw new bytes; the true pause may
-    be longer or shorter by at most `resolution_ns`, the longest step between two looks.
+    The longest gap is the longest time between two looks that both saw new bytes; the true pause
+    may be longer or shorter by at most `resolution_ns`, the longest step between two looks.
     """
 
-    def __init__(self, read: Callable[[], int], on_progress: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, read: Callable[[], int], on_progress: Callable[[], None] | None = None
+    ) -> None:
         self._read = read
         self._on_progress = on_progress
         self._base = read()

@@ -19,6 +19,7 @@ from mrc.cli.units import parse_count, parse_seconds, parse_size, parse_size_ran
 
 PORT = 18515
 EVS = 16
+SPORT_BASE = 49152
 EVS_MAX = 4096
 MESSAGE_MAX = 1 << 31  # H20
 RING_BYTES_MAX = 4 << 30
@@ -94,7 +95,9 @@ def version() -> str:
         return "0+source"
 
 
-def _checked(parse: Callable[[str], Any], low: float = 0, high: float = 2**63) -> Callable[[str], Any]:
+def _checked(
+    parse: Callable[[str], Any], low: float = 0, high: float = 2**63
+) -> Callable[[str], Any]:
     """A parser of one argument with bounds, whose complaint names the value."""
 
     def convert(text: str) -> Any:
@@ -132,7 +135,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
              "CAP_NET_RAW; auto takes raw when the EV profile asks for SRv6, else udp")
     group.add_argument(
         "--ev-profile", metavar="FILE",
-        help="TOML file that names the paths (entropy values); without it EV i is a UDP source port")
+        help="TOML file that names the paths (entropy values); without it EV i is a source port")
     group.add_argument(
         "-i", "--interval", type=_checked(parse_seconds, 0, 3600), default=1.0, metavar="S",
         help="seconds between reports, 0 for none (default 1)")
@@ -202,7 +205,7 @@ def _add_transport(parser: argparse.ArgumentParser) -> None:
                        help="connections (queue pairs) that send at the same time (default 1)")
     group.add_argument("-e", "--evs", type=_checked(_whole, 1, EVS_MAX), metavar="EVS",
                        help=f"paths to spray over (default {EVS}, or what the EV profile lists)")
-    group.add_argument("--sport-base", type=_checked(_whole, 1024, 65535), default=49152,
+    group.add_argument("--sport-base", type=_checked(_whole, 1024, 65535), default=SPORT_BASE,
                        metavar="PORT", help="EV i uses UDP source port PORT + i (default 49152)")
     group.add_argument("--mtu", type=_checked(_whole), choices=MTUS, default=4096,
                        help="payload bytes of a packet (default 4096; the smaller of both ends)")
@@ -269,33 +272,29 @@ def _check_together(args: argparse.Namespace) -> None:
     """Options that contradict each other are an error: silently dropping one would mislead."""
     modes = [name for name, on in (("--file", args.file), ("--latency", args.latency),
                                    ("--bidir", args.bidir)) if on]
-    if len(modes) > 1:
-        raise CliError(Exit.USAGE, f"{modes[0]} and {modes[1]} exclude each other")
-    if args.file and (args.sweep or args.time is not None or args.messages is not None):
-        raise CliError(Exit.USAGE, "--file sends whole files: --sweep, -t and -n do not apply")
-    if args.file and args.verify is False:
-        raise CliError(Exit.USAGE, "files are always verified: --no-verify does not apply")
-    if args.sweep and args.bidir:
-        raise CliError(Exit.USAGE, "--sweep and --bidir exclude each other")
-    if args.sweep and args.size is not None:
-        raise CliError(Exit.USAGE, "--sweep chooses the sizes: -s does not apply")
-    if args.sweep and args.sweep[1] > MESSAGE_MAX:
-        raise CliError(Exit.USAGE, f"--sweep: messages have at most {MESSAGE_MAX} bytes")
-    if args.cc == "none" and args.window is not None:
-        raise CliError(Exit.USAGE, "--cc none has no window: --window does not apply")
-    if args.window is not None and args.window < args.mtu:
-        raise CliError(Exit.USAGE, "--window must hold at least one packet (--mtu)")
-    if args.sport_base + (args.evs or EVS) > 65536:
-        raise CliError(Exit.USAGE, "--sport-base + -e passes 65535, the last UDP port")
-    if args.ev_profile and args.sport_base != 49152:
-        raise CliError(Exit.USAGE, "--ev-profile names the paths: --sport-base does not apply")
+    timed = args.sweep or args.time is not None or args.messages is not None
+    base_given = args.sport_base != SPORT_BASE
+    for wrong, message in (
+        (len(modes) > 1, f"{' and '.join(modes)} exclude each other"),
+        (args.file and timed, "--file sends whole files: --sweep, -t and -n do not apply"),
+        (args.file and args.verify is False, "files are always verified: not with --no-verify"),
+        (args.sweep and args.bidir, "--sweep and --bidir exclude each other"),
+        (args.sweep and args.size is not None, "--sweep chooses the sizes: -s does not apply"),
+        (args.sweep and args.sweep[1] > MESSAGE_MAX, f"--sweep: at most {MESSAGE_MAX} bytes"),
+        (args.cc == "none" and args.window is not None, "--cc none has no --window"),
+        (args.window is not None and args.window < args.mtu, "--window is less than one --mtu"),
+        (args.sport_base + (args.evs or EVS) > 65536, "--sport-base + -e passes UDP port 65535"),
+        (args.ev_profile and base_given, "--ev-profile names the paths, not --sport-base"),
+    ):
+        if wrong:
+            raise CliError(Exit.USAGE, message)
 
 
 def _check_files(paths: Sequence[str]) -> None:
     seen: dict[str, str] = {}
     for path in paths:
         try:
-            with open(path, "rb") as file:
+            with pathlib.Path(path).open("rb") as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     raise CliError(Exit.USAGE, f"--file {path}: not a regular file")
         except OSError as error:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -38,8 +39,11 @@ class Output(Protocol):
 
 
 def dumps(value: Any) -> str:
-    """Strict JSON on one line. A NaN or infinity would be a fault of ours: it becomes null rather
-    than invalid JSON (field report 72)."""
+    """Strict JSON on one line.
+
+    A NaN or infinity would be a fault of ours: it becomes null rather than invalid JSON (field
+    report 72).
+    """
     try:
         return json.dumps(value, allow_nan=False, ensure_ascii=True)
     except ValueError:
@@ -56,13 +60,11 @@ def _finite(value: Any) -> Any:
 
 def say(program: str, text: str) -> None:
     """A line on stderr; nobody listening there is no reason to fail."""
-    try:
+    with contextlib.suppress(OSError):
         print(f"{program}: {text}", file=sys.stderr, flush=True)
-    except OSError:
-        pass
 
 
-class StdoutClosed(Exception):
+class StdoutClosed(Exception):  # noqa: N818 - an event of the world, not a fault
     """Whoever read our output has gone (SIGPIPE)."""
 
 
@@ -91,27 +93,33 @@ class JsonOutput:
         return {"start": {}, "intervals": [], "end": {}}
 
     def start(self, data: dict[str, Any]) -> None:
+        """A test begins."""
         if self._document != self._empty():
             self._previous = [*self._previous, self._document][-_PREVIOUS_KEPT:]
         self._document = {**self._empty(), "start": data}
 
     def interval(self, data: dict[str, Any]) -> None:
+        """A part of it is over."""
         self._document["intervals"].append(data)
 
     def step(self, data: dict[str, Any]) -> None:
-        pass
+        """Nothing: `end` holds the sweep."""
 
     def end(self, data: dict[str, Any]) -> None:
+        """The test is over."""
         self._document["end"] = data
 
     def error(self, text: str) -> None:
+        """Reported on stderr as well."""
         say(self._program, f"error: {text}")
         self._document.setdefault("error", text)
 
     def note(self, text: str) -> None:
+        """On stderr, so that stdout stays JSON."""
         say(self._program, text)
 
     def finish(self) -> None:
+        """Print the object."""
         if self._previous:
             self._document["previous"] = self._previous
         write_line(self._stream, dumps(self._document))
@@ -128,23 +136,28 @@ class StreamOutput:
         write_line(self._stream, dumps({"event": event, "data": data}))
 
     def start(self, data: dict[str, Any]) -> None:
+        """A test begins."""
         self._emit("start", data)
 
     def interval(self, data: dict[str, Any]) -> None:
+        """A part of it is over."""
         self._emit("interval", data)
 
     def step(self, data: dict[str, Any]) -> None:
-        pass
+        """Nothing: `end` holds the sweep."""
 
     def end(self, data: dict[str, Any]) -> None:
+        """The test is over."""
         self._emit("end", data)
 
     def error(self, text: str) -> None:
+        """Reported on stderr as well."""
         say(self._program, f"error: {text}")
         self._emit("error", text)
 
     def note(self, text: str) -> None:
+        """On stderr, so that stdout stays JSON."""
         say(self._program, text)
 
     def finish(self) -> None:
-        pass
+        """Nothing is held back."""

@@ -8,8 +8,9 @@
     finish     messages, bytes, interrupted      -> StreamResult and the whole test's figures
     abort      reason, code                      (receiver to sender)
 
-A call that is refused answers {"refused": sentence, "code": exit code of the asker}. Immediates carry
-the message number (31 bits); bit 31 says "credit": all messages before that number were checked.
+A call that is refused answers {"refused": sentence, "code": exit code of the asker}. Immediates
+carry the message number (31 bits); bit 31 says "credit": all messages before that number were
+checked.
 """
 
 import dataclasses
@@ -65,7 +66,7 @@ class TestParams:
     def from_json(cls, data: object) -> Self:
         """Raises ValueError naming the first field that is missing or out of range."""
         if not isinstance(data, dict):
-            raise ValueError("parameters are not an object")
+            raise ValueError("parameters are not an object")  # noqa: TRY004 - a peer's fault
         values: dict[str, Any] = {}
         for field in dataclasses.fields(cls):
             value = data.get(field.name)
@@ -110,7 +111,7 @@ class StreamResult:
     def from_json(cls, data: object) -> Self:
         """Raises ValueError when the peer's answer does not have this shape."""
         if not isinstance(data, dict):
-            raise ValueError("result is not an object")
+            raise ValueError("result is not an object")  # noqa: TRY004 - a peer's fault
         counts = [data.get(name) for name in ("bytes", "messages", "checked", "error_count")]
         errors = data.get("errors")
         if not all(type(n) is int and n >= 0 for n in counts) or not isinstance(errors, list):

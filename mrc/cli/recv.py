@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return await Server(chosen, output, mrc.listen).run(stop)
 
     peer = f"{chosen.bind or '::'} port {chosen.common.port}"
-    return frame.run(PROGRAM, chosen.common, output, peer, work)
+    return frame.run(chosen.common, output, peer, work)
 
 
 if __name__ == "__main__":

@@ -51,8 +51,10 @@ def start(program: str, links: Sequence[Link], peer: dict[str, Any], test: dict[
     }
 
 
-def _stream_flows(index: int, grown: Snapshot, start_s: float, end_s: float, sends: bool,
-                  receives: bool) -> list[dict[str, Any]]:
+def _stream_flows(
+    index: int, grown: Snapshot, period: tuple[float, float], *, sends: bool, receives: bool
+) -> list[dict[str, Any]]:
+    start_s, end_s = period
     flows = []
     if sends:
         flows.append(flow(
@@ -92,7 +94,8 @@ def interval(run: TestRun, before: Sequence[Snapshot], now: Sequence[Snapshot],
     end_s = (now[0].time_ns - run.clock_ns) / 1e9
     sends = run.sends or run.params.bidir
     flows = [f for link, g in zip(run.links, grown, strict=True)
-             for f in _stream_flows(link.index, g, start_s, end_s, sends, run.receives)]
+             for f in _stream_flows(link.index, g, (start_s, end_s), sends=sends,
+                                    receives=run.receives)]
     document: dict[str, Any] = {"streams": flows, "sum": _add_up(flows, run.sends)}
     reverse = _add_up(flows, not run.sends)
     if reverse is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""One test while it runs, seen from one end: baselines, interval reports, the figures of the end."""
+"""One test while it runs, seen from one end: baselines, interval reports, the last figures."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return Exit.OK
 
     peer = f"{chosen.host} port {chosen.common.port}"
-    return frame.run(PROGRAM, chosen.common, output, peer, work)
+    return frame.run(chosen.common, output, peer, work)
 
 
 if __name__ == "__main__":

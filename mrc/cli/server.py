@@ -54,7 +54,8 @@ class Server:
             await asyncio.wait({acceptor, *self._guests})
             if self._session is not None:
                 await self._session.close(CliError(Exit.PEER, "the receiver was stopped"))
-            await server.close()
+            server.close()
+            await server.wait_closed(timeout=5.0)
 
     async def _serve(self, stop: Stop) -> Exit:
         wait = self._options.idle_timeout if (
@@ -109,7 +110,7 @@ class Server:
         except asyncio.CancelledError:
             await link.close()
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - one guest must not end the server
             self._output.note(f"a connection was closed that asked for no test ({error})")
             await link.close()
 
@@ -117,8 +118,9 @@ class Server:
         """Into the present session, or a new one; CliError when another client has the floor."""
         if params.get("protocol") != PROTOCOL:
             raise CliError(
-                Exit.PEER, f"this is mrc-recv {version()} with test protocol {PROTOCOL}, the sender "
-                           f"has {params.get('version')} with {params.get('protocol')}")
+                Exit.PEER,
+                f"mrc-recv {version()} has test protocol {PROTOCOL}, "
+                f"mrc-send {params.get('version')} has {params.get('protocol')}")
         key, index, streams = (params.get(name) for name in ("session", "stream", "streams"))
         if not isinstance(key, str) or type(index) is not int or type(streams) is not int or not (
                 1 <= index <= streams <= STREAMS_MAX):

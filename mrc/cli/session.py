@@ -116,7 +116,7 @@ class Session:
             raise ValueError("no test is running on this connection")
         return member
 
-    async def _go(self, link: Link, data: dict[str, Any]) -> dict[str, Any]:
+    async def _go(self, link: Link, _: dict[str, Any]) -> dict[str, Any]:
         member = self._member(link)
         if not member.stream.params.bidir or member.sending is not None:
             raise ValueError("nothing to send")
@@ -125,16 +125,16 @@ class Session:
         return {}
 
     async def _file(self, link: Link, data: dict[str, Any]) -> dict[str, Any]:
-        taker = self._member(link).taker
-        if not isinstance(taker, FileReceiver):
-            raise ValueError("this test sends no files")
-        return await taker.begin(data)
+        return await self._file_taker(link).begin(data)
 
     async def _file_end(self, link: Link, data: dict[str, Any]) -> dict[str, Any]:
+        return await self._file_taker(link).end(data)
+
+    def _file_taker(self, link: Link) -> FileReceiver:
         taker = self._member(link).taker
-        if not isinstance(taker, FileReceiver):
-            raise ValueError("this test sends no files")
-        return await taker.end(data)
+        if isinstance(taker, FileReceiver):
+            return taker
+        raise ValueError("this test sends no files")
 
     async def _finish(self, link: Link, data: dict[str, Any]) -> dict[str, Any]:
         member = self._member(link)

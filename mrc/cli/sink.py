@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The receiving side of --file: chunks become files that exist whole and equal, or not at all.
 
-Disk and SHA-256 work in a thread, one chunk at a time and in order; the event loop only moves slots.
+Disk and SHA-256 work in a thread, one chunk at a time and in order; the event loop only moves
+slots.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import hashlib
 import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from mrc.cli.exits import CliError, Exit
 from mrc.cli.flow import CreditReturn
-from mrc.cli.link import Link
 from mrc.cli.protocol import NUMBER_MASK, StreamResult, TestParams
 
 _NAME_BYTES = 200
@@ -26,8 +28,11 @@ _SIZE_MAX = 1 << 62
 
 
 def safe_name(name: str) -> str:
-    """A plain file name out of whatever the peer sent: no directory, no control characters, not
-    hidden, of a length every file system takes, never empty."""
+    """A plain file name out of whatever the peer sent.
+
+    No directory, no control characters, not hidden, of a length every file system takes, never
+    empty.
+    """
     base = re.split(r"[/\\]", name)[-1]
     base = "".join(c if c.isprintable() else "_" for c in base).strip()
     if base.startswith("."):
@@ -38,7 +43,9 @@ def safe_name(name: str) -> str:
 
 class FileSink:
     """One file that arrives: `NAME.part` while it does, removed unless it is complete and equal.
-    Without a directory the bytes are hashed only. Used from one thread at a time."""
+
+    Without a directory the bytes are hashed only. Used from one thread at a time.
+    """
 
     def __init__(self, directory: str | None, name: str, size: int) -> None:
         self.name = safe_name(name)
@@ -46,7 +53,7 @@ class FileSink:
         self.left = size
         self._sha256 = hashlib.sha256()
         self._directory = directory
-        self._part: str | None = None
+        self._part: Path | None = None
         self._fd = -1
 
     def open(self) -> None:
@@ -54,7 +61,7 @@ class FileSink:
         if self._directory is None:
             return
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        for part in _numbered(os.path.join(self._directory, self.name), ".part"):
+        for part in _numbered(self._directory, self.name, ".part"):
             try:
                 self._fd = os.open(part, flags, 0o644)
             except FileExistsError:
@@ -79,16 +86,16 @@ class FileSink:
         self.abandon()
         return digest
 
-    def _publish(self, part: str) -> None:
+    def _publish(self, part: Path) -> None:
         """Give the file its name without ever replacing another: the name is taken first."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        for final in _numbered(os.path.join(self._directory or "", self.name), ""):
+        for final in _numbered(part.parent, self.name, ""):
             try:
                 os.close(os.open(final, flags, 0o644))
             except FileExistsError:
                 continue
-            os.replace(part, final)
-            self.name = os.path.basename(final)
+            part.replace(final)
+            self.name = final.name
             self._part = None
             return
 
@@ -99,26 +106,26 @@ class FileSink:
             self._fd = -1
         if self._part is not None:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._part)
+                self._part.unlink()
             self._part = None
 
 
-def _numbered(path: str, suffix: str) -> Iterator[str]:
-    """path, path.1, path.2 ... with the suffix: names to try until one is free."""
-    yield path + suffix
+def _numbered(directory: str | Path, name: str, suffix: str) -> Iterator[Path]:
+    """NAME, NAME.1, NAME.2 ... with the suffix: names to try until one is free."""
+    yield Path(directory, name + suffix)
     for number in range(1, 10000):
-        yield f"{path}.{number}{suffix}"
-    raise OSError(f"{path}: ten thousand files of this name exist")
+        yield Path(directory, f"{name}.{number}{suffix}")
+    raise OSError(errno.EEXIST, f"ten thousand files named {name} exist")
 
 
 class FileReceiver:
     """Takes files one after the other from the ring of one connection."""
 
     def __init__(
-        self, link: Link, params: TestParams, ring: bytearray, credit: CreditReturn,
+        self, params: TestParams, ring: bytearray, credit: CreditReturn, *,
         directory: str | None, on_done: Callable[[dict[str, Any]], None],
     ) -> None:
-        self._link = link
+        self._link = credit.link
         self._params = params
         self._view = memoryview(ring)
         self._credit = credit
@@ -131,7 +138,7 @@ class FileReceiver:
         self._expected = 0
         self.result = StreamResult()
         self.received: list[dict[str, Any]] = []
-        link.on_message = self._on_message
+        credit.link.on_message = self._on_message
 
     async def begin(self, params: dict[str, Any]) -> dict[str, Any]:
         """Answer to `file`."""

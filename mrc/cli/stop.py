@@ -21,7 +21,7 @@ class Stop:
 
     @property
     def requested(self) -> bool:
-        """Has anybody asked?"""
+        """True once somebody asked."""
         return self._event.is_set()
 
     def request(self, reason: str) -> None:
@@ -42,8 +42,11 @@ class Stop:
         self, work: Coroutine[Any, Any, _T], grace: float = 0.0,
         on_request: Callable[[], None] | None = None,
     ) -> _T:
-        """The result of `work`. When a stop is requested, `on_request` is called and the work has
-        `grace` seconds left; then it is cancelled and error() raised."""
+        """The result of `work`.
+
+        When a stop is requested, `on_request` is called and the work has `grace` seconds left; then
+        it is cancelled and error() raised.
+        """
         task = asyncio.ensure_future(work)
         asked = asyncio.ensure_future(self._event.wait())
         try:

@@ -8,7 +8,7 @@ from typing import Any
 
 from mrc.cli.bulk import BulkReceiver, BulkSender
 from mrc.cli.files import FileSender
-from mrc.cli.flow import CreditReturn
+from mrc.cli.flow import CreditReturn, Outlet
 from mrc.cli.latency import Ping, Pong
 from mrc.cli.link import CALL_TIMEOUT_S, Link
 from mrc.cli.pattern import Pattern
@@ -40,7 +40,7 @@ class Stream:
         sends_file = params.kind == "file" and initiator
         self.buffer = bytearray(params.size * params.depth) if sends_file else block.block
         self.buffer_mr = link.conn.register(self.buffer, remote_write=False)
-        self.remote: Any = None
+        self._outlet: Outlet | None = None
         self.base_bytes = link.bytes_received()
         link.conn.advertise(self._region, self.ring_mr)
 
@@ -50,39 +50,47 @@ class Stream:
 
     async def meet(self) -> None:
         """Learn where the peer's ring is; it was advertised before the peer asked or answered."""
-        self.remote = await self.link.guard(
+        remote = await self.link.guard(
             self.link.conn.remote_region(self._region, timeout=CALL_TIMEOUT_S))
+        self._outlet = Outlet(self.link, self.buffer_mr, remote)
 
     @property
     def bytes_received(self) -> int:
         """Payload bytes placed at this end since the test began."""
         return self.link.bytes_received() - self.base_bytes
 
-    def _credit(self) -> CreditReturn:
-        return CreditReturn(self.link, self.ring_mr, self.remote)
+    @property
+    def outlet(self) -> Outlet:
+        """Writes to the peer; needs `meet` first, as all below."""
+        if self._outlet is None:
+            raise AssertionError("meet() comes first")
+        return self._outlet
 
     def bulk_sender(self) -> BulkSender:
-        """Needs `meet` first, as all below."""
-        return BulkSender(self.link, self.params, self._sent_pattern, self.buffer_mr, self.remote)
+        """Messages as fast as the window allows."""
+        return BulkSender(self.params, self._sent_pattern, self.outlet)
 
     def bulk_receiver(self) -> BulkReceiver:
+        """Checks them and gives credit."""
         pattern = self._taken_pattern if self.params.verify else None
-        return BulkReceiver(self.link, self.params, pattern, self.ring, self._credit())
+        return BulkReceiver(self.params, pattern, self.ring, CreditReturn(self.outlet))
 
     def ping(self) -> Ping:
-        return Ping(self.link, self.params, self._sent_pattern, self._taken_pattern,
-                    self.buffer_mr, self.remote, self.ring)
+        """Measures."""
+        return Ping(self.params, self._sent_pattern, self._taken_pattern, self.outlet, self.ring)
 
     def pong(self) -> Pong:
-        return Pong(self.link, self.params, self._sent_pattern, self._taken_pattern,
-                    self.buffer_mr, self.remote, self.ring)
+        """Answers."""
+        return Pong(self.params, self._sent_pattern, self._taken_pattern, self.outlet, self.ring)
 
     def file_sender(self, paths: Sequence[str], on_done: FileReport) -> FileSender:
-        return FileSender(self.link, self.params, paths, self.buffer, self.buffer_mr, self.remote,
-                          on_done)
+        """Reads files and sends them."""
+        return FileSender(self.params, paths, self.buffer, self.outlet, on_done)
 
     def file_receiver(self, directory: str | None, on_done: FileReport) -> FileReceiver:
-        return FileReceiver(self.link, self.params, self.ring, self._credit(), directory, on_done)
+        """Writes them."""
+        return FileReceiver(self.params, self.ring, CreditReturn(self.outlet),
+                            directory=directory, on_done=on_done)
 
     async def release(self) -> None:
         """Give the memory back after a test that ended well; a lost connection does it itself."""

@@ -57,7 +57,8 @@ def interval_line(label: str, role: str, flow: dict[str, Any]) -> str:
             f"{format_rate(flow['bits_per_second']):>16}")
     if flow["sender"]:
         window = format_bytes(flow["snd_cwnd"]) if flow.get("snd_cwnd") else "-"
-        return f"{line} {flow['retransmits']:7}  {window:>12}  {flow['paths_up']}/{flow['paths_total']}"
+        paths = f"{flow['paths_up']}/{flow['paths_total']}"
+        return f"{line} {flow['retransmits']:7}  {window:>12}  {paths}"
     if "out_of_order" in flow:
         return f"{line} {flow['out_of_order']:7}  {flow['duplicates']:6}"
     return line
@@ -82,8 +83,9 @@ def sweep_line(row: dict[str, Any]) -> str:
 
 def latency_line(us: dict[str, Any]) -> str:
     """Percentiles of half the round trip."""
-    return (f"latency (half of {us['samples']} round trips) min {us['min']:.2f}  p50 {us['p50']:.2f}"
-            f"  p99 {us['p99']:.2f}  p99.9 {us['p999']:.2f}  max {us['max']:.2f} us")
+    return (f"latency (half of {us['samples']} round trips) min {us['min']:.2f}  "
+            f"p50 {us['p50']:.2f}  p99 {us['p99']:.2f}  p99.9 {us['p999']:.2f}  "
+            f"max {us['max']:.2f} us")
 
 
 def fairness_line(fair: dict[str, Any]) -> str:

@@ -23,11 +23,11 @@ def parse_size(text: str) -> int:
 
 
 def parse_count(text: str) -> int:
-    """A whole number >= 1; k, M and G are powers of 1000, because messages are counted, not stored."""
+    """A whole number >= 1; k, M, G are powers of 1000: messages are counted, not stored."""
     match = re.fullmatch(r"(\d+)([kmg]?)", text.strip(), re.IGNORECASE)
     if match is None or int(match[1]) == 0:
         raise ValueError(f"{text!r} is not a count (a whole number from 1, such as 1000, 10k, 2M)")
-    return int(match[1]) * 1000 ** _FACTOR[match[2].lower()]
+    return int(match[1]) * int(1000 ** _FACTOR[match[2].lower()])
 
 
 def parse_seconds(text: str) -> float:

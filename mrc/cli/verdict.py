@@ -132,8 +132,7 @@ def client_end(outcomes: Sequence[Outcome], options: SendOptions) -> dict[str, A
 
 
 def _received_seconds(outcome: Outcome) -> float:
-    """The receiver's own time from first to last byte; a test too short for its clock has the
-    sender's."""
+    """From first to last byte at the receiver; the sender's time if that is too short to tell."""
     seconds = float(outcome.remote.get("seconds", 0.0))
     return seconds if 0 < seconds <= outcome.seconds else outcome.seconds
 

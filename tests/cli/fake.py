@@ -15,7 +15,7 @@ from typing import Any
 from mrc.errors import MrcPeerLost, MrcRemoteError, MrcUsageError
 from mrc.types import Backend, EvState, PathStats, PortCap, PortStats, QpState, QpStats, WcStatus
 
-_COUNTERS = {name: 0 for name in QpStats.__dataclass_fields__}
+_COUNTERS = dict.fromkeys(QpStats.__dataclass_fields__, 0)
 
 
 class FakeMr:
@@ -157,7 +157,8 @@ class FakeConn:
         return {"icrc": 0}
 
     def port_stats(self) -> PortStats:
-        return PortStats(*([0] * 12), PortCap.GSO, 1, 1, 4791, Backend.MEM)
+        numbers = dict.fromkeys(PortStats.__dataclass_fields__, 0)
+        return PortStats(**{**numbers, "caps": PortCap.GSO, "kind": Backend.MEM})
 
     def lose(self, why: str = "the peer vanished") -> None:
         """As seen from this end: the connection is gone."""
@@ -185,7 +186,10 @@ class FakeServer:
     async def __anext__(self) -> FakeConn:
         return await self.arrivals.get()
 
-    async def close(self) -> None:
+    def close(self) -> None:
+        pass
+
+    async def wait_closed(self, timeout: float | None = None) -> None:
         pass
 
 
