@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 from mrc.cli import report
 from mrc.cli.exits import CliError, Exit
@@ -25,6 +25,7 @@ SILENCE_S = 30.0
 FINISH_TIMEOUT_S = 60.0
 STOP_GRACE_S = 3.0
 
+_T = TypeVar("_T")
 Connect = Callable[..., Coroutine[Any, Any, Any]]
 
 
@@ -51,6 +52,10 @@ class Client:
             problem = failure(self._outcomes)
             if problem is not None:
                 raise CliError(Exit.FAILED, problem)
+        except CliError as error:
+            if self._outcomes and not self._outcomes[-1].finished:
+                await self._say_why(error)
+            raise
         finally:
             for outcome in self._outcomes:
                 outcome.run.stop(aborted=True)
@@ -83,6 +88,8 @@ class Client:
             more["evs"] = options.evs
         if common.udp_port is not None:
             more["udp_port"] = common.udp_port
+        if common.bind is not None:
+            more["local"] = common.bind
         if self._links:
             more["context"] = self._links[0].conn.context
         return await self._connect(
@@ -100,6 +107,12 @@ class Client:
         for link in self._links:
             link.fail(error)
         return {}
+
+    async def _say_why(self, error: CliError) -> None:
+        """The receiver should not have to guess why a test ends early."""
+        code = Exit.FAILED if error.code == Exit.FAILED else Exit.PEER
+        await asyncio.gather(*(link.tell("abort", {"reason": str(error), "code": code})
+                               for link in self._links))
 
     def _tests(self) -> list[TestParams]:
         options = self._options
@@ -134,8 +147,10 @@ class Client:
         if params.bidir:
             await stop.within(self._all("go", {}))
         await stop.within(self._drive(outcome, ask_to_stop), STOP_GRACE_S, ask_to_stop)
-        outcome.run.stop()
+        if not params.bidir:
+            outcome.run.stop()
         await stop.within(self._finish(outcome, streams), STOP_GRACE_S)
+        outcome.run.stop()
         await asyncio.gather(*(stream.release() for stream in streams))
 
     async def _agree(self, streams: list[Stream]) -> None:
@@ -167,25 +182,20 @@ class Client:
             timer = asyncio.get_running_loop().call_later(seconds, ask_to_stop)
         runs = asyncio.gather(*(link.guard(engine.run())
                                 for link, engine in zip(self._links, outcome.engines, strict=True)))
-        watch = asyncio.create_task(_watch(outcome.run))
-        waits: set[asyncio.Future[Any]] = {runs, watch}
         try:
-            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
+            await _watched(outcome.run, runs)
         finally:
             if timer is not None:
                 timer.cancel()
-            for task in waits:
-                task.cancel()
-            await asyncio.wait(waits)
 
     async def _finish(self, outcome: Outcome, streams: list[Stream]) -> None:
         """Ask what arrived; with --bidir also wait for what the other side sent."""
-        replies = await asyncio.gather(*(
-            link.call("finish", {"messages": engine.messages, "bytes": engine.bytes},
-                      limit_s=FINISH_TIMEOUT_S)
+        # with -n and --bidir the other side may have much left to send: then progress decides
+        limit_s = None if outcome.reverse else FINISH_TIMEOUT_S
+        answers = asyncio.gather(*(
+            link.call("finish", {"messages": engine.messages, "bytes": engine.bytes}, limit_s)
             for link, engine in zip(self._links, outcome.engines, strict=True)))
+        replies = await (_watched(outcome.run, answers) if outcome.reverse else answers)
         try:
             outcome.results = [StreamResult.from_json(reply.get("stream")) for reply in replies]
             outcome.remote = report.remote_figures(replies[0])
@@ -202,10 +212,15 @@ class Client:
         outcome.finished = True
 
 
-async def _watch(run: TestRun) -> None:
-    """Fails when nothing moves for SILENCE_S although the connection has not noticed anything."""
-    while True:
-        left = SILENCE_S - run.progress.idle_seconds
-        if left <= 0:
-            raise CliError(Exit.PEER, f"no progress for {SILENCE_S:g} seconds")
-        await asyncio.sleep(left)
+async def _watched(run: TestRun, work: asyncio.Future[_T]) -> _T:
+    """The result of `work`, unless nothing moves for SILENCE_S while nobody notices anything."""
+    try:
+        while not work.done():
+            left = SILENCE_S - run.progress.idle_seconds
+            if left <= 0:
+                raise CliError(Exit.PEER, f"no progress for {SILENCE_S:g} seconds")
+            await asyncio.wait({work}, timeout=left)
+        return work.result()
+    finally:
+        work.cancel()
+        await asyncio.wait({work})

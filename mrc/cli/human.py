@@ -36,7 +36,7 @@ class HumanOutput:
         """Who talks to whom, and the head of the table that follows."""
         test = data["test_start"]
         self._streams, self._bidir = test["num_streams"], test["bidir"]
-        for connected in data["connected"]:
+        for connected in data["connected"] if not test.get("test") else ():
             self._line(tables.connection(connected))
         self._line(tables.plan(test))
         self._table = None
@@ -66,7 +66,7 @@ class HumanOutput:
         self._line(tables.interval_line(label, role, flow), _YELLOW if down else "")
 
     def _events(self, events: Sequence[dict[str, Any]]) -> None:
-        shown = [e for e in events if "SKIP" not in (e["from"], e["to"])]
+        shown = [e for e in events if "SKIP" not in (e["from"], e["to"]) and e["from"] != e["to"]]
         for event in shown[:_EVENTS_SHOWN]:
             self._line(tables.event_line(event), _RED if event["to"] != "GOOD" else _GREEN)
         if len(shown) > _EVENTS_SHOWN:

@@ -74,7 +74,7 @@ class Link:
             task.cancel()
 
     async def call(
-        self, method: str, params: dict[str, Any], limit_s: float = CALL_TIMEOUT_S
+        self, method: str, params: dict[str, Any], limit_s: float | None = CALL_TIMEOUT_S
     ) -> dict[str, Any]:
         """Ask the peer; CliError with its words when it refuses, TimeoutError when it is silent."""
         reply = await self.guard(self.conn.call(method, params, timeout=limit_s))

@@ -31,6 +31,8 @@ class Common:
     """What both commands know: how to run and how to report."""
 
     port: int
+    bind: str | None
+    """Address of this host; None is all of them, or the one the route to the peer has."""
     udp_port: int | None
     backend: str
     ev_profile: str | None
@@ -45,7 +47,6 @@ class RecvOptions:
     """mrc-recv: seconds are floats, None means "not given"."""
 
     common: Common
-    bind: str | None
     one_off: bool
     directory: str | None
     idle_timeout: float
@@ -123,9 +124,13 @@ def _whole(text: str) -> int:
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("common")
+    lowest, note = (0, ", 0 for any free one") if parser.prog == "mrc-recv" else (1, "")
     group.add_argument(
-        "-p", "--port", type=_checked(_whole, 1, 65535), default=PORT, metavar="PORT",
-        help="TCP port of the receiver, for the exchange of attributes (default %(default)s)")
+        "-p", "--port", type=_checked(_whole, lowest, 65535), default=PORT, metavar="PORT",
+        help=f"TCP port of the receiver, where both agree on a test (default {PORT}{note})")
+    group.add_argument(
+        "-B", "--bind", metavar="ADDR",
+        help="address of this host to use, with %%zone if link-local")
     group.add_argument(
         "--udp-port", type=_checked(_whole, 1, 65535), metavar="PORT",
         help="UDP port on which this end takes data (default 4791, or the next free one)")
@@ -157,8 +162,6 @@ def recv_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description=helptext.RECV_ABOUT, epilog=helptext.RECV_EPILOG)
     group = parser.add_argument_group("receiver")
-    group.add_argument("-B", "--bind", metavar="ADDR",
-                       help="address to listen on, with %%zone if link-local (default: all)")
     group.add_argument("-1", "--one-off", action="store_true",
                        help="serve one client, then exit with the result of its test")
     group.add_argument("-o", "--output-dir", dest="directory", metavar="DIR",
@@ -238,6 +241,10 @@ def send_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _unbracketed(host: str) -> str:
+    return host[1:-1] if host.startswith("[") and host.endswith("]") else host
+
+
 def _common(args: argparse.Namespace) -> Common:
     if args.ev_profile is not None:
         try:
@@ -247,9 +254,9 @@ def _common(args: argparse.Namespace) -> Common:
                 Exit.USAGE, f"--ev-profile {args.ev_profile}: {error.strerror}") from None
     if 0 < args.interval < 0.05:
         raise CliError(Exit.USAGE, "argument -i: at least 0.05 seconds, or 0 for none")
-    return Common(port=args.port, udp_port=args.udp_port, backend=args.backend,
-                  ev_profile=args.ev_profile, interval=args.interval, output=args.output,
-                  loop=args.loop)
+    return Common(port=args.port, bind=_unbracketed(args.bind) if args.bind else None, udp_port=args.udp_port,
+                  backend=args.backend, ev_profile=args.ev_profile, interval=args.interval,
+                  output=args.output, loop=args.loop)
 
 
 def parse_recv(argv: Sequence[str]) -> RecvOptions:
@@ -259,13 +266,9 @@ def parse_recv(argv: Sequence[str]) -> RecvOptions:
         raise CliError(Exit.USAGE, f"-o {args.directory}: no such directory")
     idle = args.idle_timeout
     return RecvOptions(
-        common=_common(args), bind=_unbracketed(args.bind) if args.bind else None,
+        common=_common(args),
         one_off=args.one_off, directory=args.directory,
         idle_timeout=30.0 if idle is None else idle, idle_timeout_given=idle is not None)
-
-
-def _unbracketed(host: str) -> str:
-    return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 
 
 def _check_together(args: argparse.Namespace) -> None:

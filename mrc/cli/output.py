@@ -85,7 +85,7 @@ class JsonOutput:
     def __init__(self, program: str, stream: TextIO) -> None:
         self._program = program
         self._stream = stream
-        self._document = self._empty()
+        self.document = self._empty()
         self._previous: list[dict[str, Any]] = []
 
     @staticmethod
@@ -94,25 +94,25 @@ class JsonOutput:
 
     def start(self, data: dict[str, Any]) -> None:
         """A test begins."""
-        if self._document != self._empty():
-            self._previous = [*self._previous, self._document][-_PREVIOUS_KEPT:]
-        self._document = {**self._empty(), "start": data}
+        if self.document != self._empty():
+            self._previous = [*self._previous, self.document][-_PREVIOUS_KEPT:]
+        self.document = {**self._empty(), "start": data}
 
     def interval(self, data: dict[str, Any]) -> None:
         """A part of it is over."""
-        self._document["intervals"].append(data)
+        self.document["intervals"].append(data)
 
     def step(self, data: dict[str, Any]) -> None:
         """Nothing: `end` holds the sweep."""
 
     def end(self, data: dict[str, Any]) -> None:
         """The test is over."""
-        self._document["end"] = data
+        self.document["end"] = data
 
     def error(self, text: str) -> None:
         """Reported on stderr as well."""
         say(self._program, f"error: {text}")
-        self._document.setdefault("error", text)
+        self.document.setdefault("error", text)
 
     def note(self, text: str) -> None:
         """On stderr, so that stdout stays JSON."""
@@ -121,8 +121,8 @@ class JsonOutput:
     def finish(self) -> None:
         """Print the object."""
         if self._previous:
-            self._document["previous"] = self._previous
-        write_line(self._stream, dumps(self._document))
+            self.document["previous"] = self._previous
+        write_line(self._stream, dumps(self.document))
 
 
 class StreamOutput:

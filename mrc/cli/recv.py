@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return await Server(chosen, output, mrc.listen).run(stop)
 
-    peer = f"{chosen.bind or '::'} port {chosen.common.port}"
+    peer = f"{chosen.common.bind or '::'} port {chosen.common.port}"
     return frame.run(chosen.common, output, peer, work)
 
 

@@ -46,10 +46,12 @@ class TestRun:
         return [link.snapshot() for link in self.links]
 
     def _bytes(self) -> int:
-        """Bytes of the main direction: acknowledged at the sender, placed at the receiver."""
-        if self.sends:
-            return sum(link.bytes_acked() for link in self.links)
-        return sum(link.bytes_received() for link in self.links)
+        """What shows progress: placed at the receiver; at the sender acknowledged, and with
+        --bidir what comes back."""
+        count = sum(link.bytes_acked() for link in self.links) if self.sends else 0
+        if not self.sends or self.params.bidir:
+            count += sum(link.bytes_received() for link in self.links)
+        return count
 
     @property
     def receives(self) -> bool:

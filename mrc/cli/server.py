@@ -35,7 +35,7 @@ class Server:
     @property
     def address(self) -> str:
         """What is listened on, as an address with port."""
-        return f"[{self._options.bind or '::'}]:{self._options.common.port}"
+        return f"[{self._options.common.bind or '::'}]:{self._options.common.port}"
 
     async def run(self, stop: Stop) -> Exit:
         """Serve until stopped, or with -1 until one client was served."""
@@ -44,7 +44,8 @@ class Server:
         server = await self._listen(
             self.address, backend=common.backend, ev_profile=common.ev_profile,
             depth=DEPTH_MAX + SPARE_WRITES, imm_queue=IMM_QUEUE, **more)
-        self._output.note(f"listening on {self.address}")
+        host, port = server.sockname[:2]
+        self._output.note(f"listening on [{host}]:{port}")
         acceptor = asyncio.create_task(self._accept(server))
         try:
             return await self._serve(stop)

@@ -57,7 +57,8 @@ class Session:
         self.links[link.index] = link
         self.heard()
         for method, handler in (("start", self._start), ("go", self._go), ("file", self._file),
-                                ("file-end", self._file_end), ("finish", self._finish)):
+                                ("file-end", self._file_end), ("finish", self._finish),
+                                ("abort", self._abort)):
             link.serve(method, _bound(handler, link, self.heard))
 
     def heard(self) -> None:
@@ -143,7 +144,8 @@ class Session:
             raise ValueError("bad finish")
         reverse = StreamResult()
         if member.sender is not None and member.sending is not None:
-            member.sender.stop()
+            if not member.stream.params.messages:
+                member.sender.stop()
             await member.sending
             reverse.messages, reverse.bytes = member.sender.messages, member.sender.bytes
         result = await member.taker.finish(messages)
@@ -159,6 +161,11 @@ class Session:
         return {"stream": result.as_json(), "reverse": reverse.as_json(),
                 "seconds": round(run.progress.seconds, 6), "cpu": list(run.cpu_percent),
                 **report.gap(run)}
+
+    async def _abort(self, link: Link, data: dict[str, Any]) -> dict[str, Any]:
+        code = Exit.FAILED if data.get("code") == Exit.FAILED else Exit.PEER
+        link.fail(CliError(code, f"the client gave up: {str(data.get('reason'))[:500]}"))
+        return {}
 
     # -- ends --------------------------------------------------------------------------------
 

@@ -120,7 +120,7 @@ def client_end(outcomes: Sequence[Outcome], options: SendOptions) -> dict[str, A
     end["errors"] = [text for o in outcomes for text in o.problems()]
     end |= report.common_end(runs)
     end["mrc"] |= last.remote.get("gap") or report.gap(last.run) | {"longest_gap_source": "sender"}
-    if options.parallel > 1:
+    if options.parallel > 1 and not options.files:
         end["fairness"] = report.fairness([rate(e.bytes, last.seconds) for e in last.engines])
     if options.latency:
         end["latency_us"] = _histogram(outcomes).as_json()

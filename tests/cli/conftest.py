@@ -6,9 +6,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
-import json
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
@@ -20,21 +19,14 @@ from mrc.cli.server import Server
 from mrc.cli.stop import Stop
 
 from .fake import FakeNet
-
-
-def strict(text: str) -> Any:
-    """Parse JSON as a strict reader does: NaN and Infinity are refused."""
-
-    def refuse(constant: str) -> NoReturn:
-        raise AssertionError(f"{constant} in JSON")
-
-    return json.loads(text, parse_constant=refuse)
+from .schema import check_document, strict
 
 
 class Side:
     """One command: its output, how it ended."""
 
     def __init__(self, program: str) -> None:
+        self.program = program
         self.stream = io.StringIO()
         self.output = JsonOutput(program, self.stream)
         self.stop = Stop()
@@ -44,7 +36,7 @@ class Side:
         """As frame.run does, without the process around it."""
         try:
             self.code = await work(self.stop) or Exit.OK
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - becomes an exit code, as in frame.run
             known = from_exception(error, "peer") or CliError(Exit.ENVIRONMENT, repr(error))
             self.code = known.code
             self.output.error(str(known))
@@ -52,7 +44,14 @@ class Side:
 
     @property
     def json(self) -> Any:
-        return strict(self.stream.getvalue())
+        """The report, checked."""
+        document = strict(self.stream.getvalue())
+        check_document(document, sender=self.program == "mrc-send")
+        return document
+
+    @property
+    def end(self) -> Any:
+        return self.json["end"]
 
 
 class Pair:
@@ -63,16 +62,26 @@ class Pair:
         self.send = Side("mrc-send")
         self.recv = Side("mrc-recv")
 
+    def receive(self, args: str = "-1 -i 0") -> asyncio.Task[None]:
+        """Start the receiver."""
+        server = Server(parse_recv(args.split()), self.recv.output, self.net.listen)
+        return asyncio.create_task(self.recv.run(server.run))
+
+    async def sender(self, args: str, side: Side | None = None) -> Side:
+        """Run a sender to its end."""
+        side = side or self.send
+        await self.net.listening.wait()
+        client = Client(parse_send(["h", *args.split()]), side.output, self.net.connect)
+        await side.run(client.run)
+        return side
+
     async def run(self, send: str, recv: str = "-1 -i 0",
                   during: Callable[[], Any] | None = None) -> None:
-        """To the end of both; `during` runs beside them."""
-        server = Server(parse_recv(recv.split()), self.recv.output, self.net.listen)
-        client = Client(parse_send(["h", *send.split()]), self.send.output, self.net.connect)
+        """Both to their ends; `during` runs beside them."""
         async with asyncio.timeout(20):
-            receiving = asyncio.create_task(self.recv.run(server.run))
-            await asyncio.sleep(0)
+            receiving = self.receive(recv)
             extra = asyncio.create_task(during()) if during else None
-            await self.send.run(client.run)
+            await self.sender(send)
             if extra is not None:
                 await extra
             if "-1" not in recv:

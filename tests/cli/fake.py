@@ -45,6 +45,7 @@ class FakeConn:
         self.events: list[Any] = []
         self.lost: Exception | None = None
         self.writes = 0
+        self.passive = False
         self.qp = self  # has stats(), too
         self.closed = False
         self.context = net
@@ -84,12 +85,11 @@ class FakeConn:
         future: asyncio.Future[None] = loop.create_future()
         number = self.writes
         self.writes += 1
-        if self.net.stall_at is not None and number >= self.net.stall_at and length:
-            self.net.stalled.append(future)
-            return future
         target = remote.buf[remote_offset : remote_offset + length]
 
         def place() -> None:
+            if future.done():
+                return
             if future.cancelled() or self.lost is not None:
                 if not future.done():
                     future.set_exception(self.lost or MrcUsageError("gone"))
@@ -97,7 +97,8 @@ class FakeConn:
             if not (length and self.net.skip_write == number):
                 target[:] = mr.buf[local_offset : local_offset + length]
                 self.other.counters["bytes_received"] += length
-            if length and self.net.corrupt_write == number:
+            if length and number == (
+                    self.net.corrupt_reverse if self.passive else self.net.corrupt_write):
                 target[length // 2] ^= 1
             self.counters["bytes_acked"] += length
             self.counters["packets_sent"] += max(1, length // 4096)
@@ -105,7 +106,12 @@ class FakeConn:
                 self.other.imms.put_nowait(types.SimpleNamespace(imm=imm, byte_len=length))
             future.set_result(None)
 
-        loop.call_later(self.net.delay_s, place) if self.net.delay_s else loop.call_soon(place)
+        if self.net.stall_at is not None and number >= self.net.stall_at and length:
+            self.net.stalled.append((self, future, place))
+        elif self.net.delay_s:
+            loop.call_later(self.net.delay_s, place)
+        else:
+            loop.call_soon(place)
         return future
 
     async def receive_imm(self, timeout: float | None = None) -> Any:
@@ -166,8 +172,8 @@ class FakeConn:
             self.lost = MrcPeerLost(why)
             self.imms.put_nowait(self.lost)
             self.changed.set()
-            for future in self.net.stalled:
-                if not future.done():
+            for conn, future, _ in self.net.stalled:
+                if conn in (self, self.other) and not future.done():
                     future.set_exception(self.lost)
 
     async def close(self, timeout: float = 5.0) -> None:
@@ -179,6 +185,7 @@ class FakeConn:
 class FakeServer:
     def __init__(self) -> None:
         self.arrivals: asyncio.Queue[FakeConn] = asyncio.Queue()
+        self.sockname = ("::", 18515, 0, 0)
 
     def __aiter__(self) -> FakeServer:
         return self
@@ -199,16 +206,26 @@ class FakeNet:
     def __init__(self) -> None:
         self.delay_s = 0.0
         self.corrupt_write: int | None = None
+        self.corrupt_reverse: int | None = None
         self.skip_write: int | None = None
         self.stall_at: int | None = None
-        self.stalled: list[asyncio.Future[None]] = []
+        self.stalled: list[tuple[FakeConn, asyncio.Future[None], Callable[[], None]]] = []
         self.answers: dict[str, Any] = {}
         self.clients: list[FakeConn] = []
         self.dialled: list[dict[str, Any]] = []
+        self.listening = asyncio.Event()
         self._server: FakeServer | None = None
+
+    def release(self) -> None:
+        """The stalled writes go on, and no further ones stall."""
+        self.stall_at = None
+        for *_, place in self.stalled:
+            place()
+        self.stalled.clear()
 
     async def listen(self, address: str, **options: Any) -> FakeServer:
         self._server = FakeServer()
+        self.listening.set()
         return self._server
 
     async def connect(self, host: str, port: int, **options: Any) -> FakeConn:
@@ -218,6 +235,7 @@ class FakeNet:
         evs = options.get("evs") or 16
         here, there = FakeConn(self, evs), FakeConn(self, evs)
         here.other, there.other = there, here
+        there.passive = True
         self.clients.append(here)
         self._server.arrivals.put_nowait(there)
         return here
