@@ -42,16 +42,7 @@ class Client:
     async def run(self, stop: Stop) -> None:
         """Everything. Returns when all went well, else raises, with the report made either way."""
         try:
-            await stop.within(self._open())
-            for params in self._tests():
-                await self._test(params, stop)
-                if self._options.sweep:
-                    self._output.step(sweep_row(self._outcomes[-1]))
-                if stop.requested:
-                    raise stop.error()
-            problem = failure(self._outcomes)
-            if problem is not None:
-                raise CliError(Exit.FAILED, problem)
+            await self._run_tests(stop)
         except CliError as error:
             if self._outcomes and not self._outcomes[-1].finished:
                 await self._say_why(error)
@@ -62,6 +53,18 @@ class Client:
             if self._outcomes:
                 self._output.end(client_end(self._outcomes, self._options))
             await asyncio.gather(*(link.close() for link in self._links))
+
+    async def _run_tests(self, stop: Stop) -> None:
+        await stop.within(self._open())
+        for params in self._tests():
+            await self._test(params, stop)
+            if self._options.sweep:
+                self._output.step(sweep_row(self._outcomes[-1]))
+            if stop.requested:
+                raise stop.error()
+        problem = failure(self._outcomes)
+        if problem is not None:
+            raise CliError(Exit.FAILED, problem)
 
     # -- set-up ------------------------------------------------------------------------------
 

@@ -254,9 +254,10 @@ def _common(args: argparse.Namespace) -> Common:
                 Exit.USAGE, f"--ev-profile {args.ev_profile}: {error.strerror}") from None
     if 0 < args.interval < 0.05:
         raise CliError(Exit.USAGE, "argument -i: at least 0.05 seconds, or 0 for none")
-    return Common(port=args.port, bind=_unbracketed(args.bind) if args.bind else None, udp_port=args.udp_port,
-                  backend=args.backend, ev_profile=args.ev_profile, interval=args.interval,
-                  output=args.output, loop=args.loop)
+    bind = _unbracketed(args.bind) if args.bind else None
+    return Common(port=args.port, bind=bind, udp_port=args.udp_port, backend=args.backend,
+                  ev_profile=args.ev_profile, interval=args.interval, output=args.output,
+                  loop=args.loop)
 
 
 def parse_recv(argv: Sequence[str]) -> RecvOptions:

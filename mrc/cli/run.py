@@ -46,8 +46,7 @@ class TestRun:
         return [link.snapshot() for link in self.links]
 
     def _bytes(self) -> int:
-        """What shows progress: placed at the receiver; at the sender acknowledged, and with
-        --bidir what comes back."""
+        """Placed at the receiver; acknowledged at the sender, and with --bidir what came back."""
         count = sum(link.bytes_acked() for link in self.links) if self.sends else 0
         if not self.sends or self.params.bidir:
             count += sum(link.bytes_received() for link in self.links)

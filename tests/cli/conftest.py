@@ -101,7 +101,7 @@ def wait_for() -> Callable[..., Any]:
     async def wait(condition: Callable[[], bool], limit_s: float = 5.0) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
-                while not condition():
+                while not condition():  # noqa: ASYNC110 - any condition, no event to wait for
                     await asyncio.sleep(0.002)
         assert condition()
 

@@ -63,7 +63,7 @@ class FakeConn:
         self.regions[name] = mr
         self.other.changed.set()
 
-    async def remote_region(self, name: str, timeout: float) -> FakeMr:
+    async def remote_region(self, name: str, timeout: float) -> FakeMr:  # noqa: ASYNC109 - as in the library
         async with asyncio.timeout(timeout):
             while name not in self.other.regions:
                 self._alive()
@@ -79,8 +79,12 @@ class FakeConn:
                      remote_offset: int = 0, length: int | None = None,
                      imm: int | None = None) -> asyncio.Future[None]:
         self._alive()
-        assert length is not None and remote.remote_write and not (mr.closed or remote.closed)
-        assert local_offset + length <= len(mr.buf) and remote_offset + length <= len(remote.buf)
+        assert length is not None
+        assert remote.remote_write
+        assert not mr.closed
+        assert not remote.closed
+        assert local_offset + length <= len(mr.buf)
+        assert remote_offset + length <= len(remote.buf)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         number = self.writes
@@ -114,14 +118,15 @@ class FakeConn:
             loop.call_soon(place)
         return future
 
-    async def receive_imm(self, timeout: float | None = None) -> Any:
+    async def receive_imm(self) -> Any:
         self._alive()
         got = await self.imms.get()
         if isinstance(got, Exception):
             raise got
         return got
 
-    async def call(self, method: str, params: dict[str, Any], timeout: float) -> Any:
+    async def call(self, method: str, params: dict[str, Any], *,
+                   timeout: float | None) -> Any:  # noqa: ASYNC109 - as in the library
         self._alive()
         if method in self.net.answers:
             return self.net.answers[method]
@@ -176,7 +181,7 @@ class FakeConn:
                 if conn in (self, self.other) and not future.done():
                     future.set_exception(self.lost)
 
-    async def close(self, timeout: float = 5.0) -> None:
+    async def close(self, timeout: float) -> None:  # noqa: ASYNC109 - as in the library
         if self.lost is None:
             self.lost = MrcPeerLost("the connection is closed")
             self.other.lose("the peer closed the connection")
@@ -196,7 +201,7 @@ class FakeServer:
     def close(self) -> None:
         pass
 
-    async def wait_closed(self, timeout: float | None = None) -> None:
+    async def wait_closed(self, timeout: float) -> None:  # noqa: ASYNC109 - as in the library
         pass
 
 

@@ -14,6 +14,10 @@ from mrc.cli.exits import Exit
 from mrc.cli.sink import FileSink, safe_name
 
 
+def names(folder):
+    return sorted(entry.name for entry in folder.iterdir())
+
+
 @pytest.fixture
 def source(tmp_path):
     folder = tmp_path / "source"
@@ -47,8 +51,8 @@ async def test_files_arrive_equal(pair, source, target):
                    f"-1 -i 0 -o {target}")
     assert pair.send.code == Exit.OK, pair.send.json
     assert pair.send.end["verified"] is True
-    assert sorted(os.listdir(target)) == ["a.bin", "empty", "exact"]
-    for name in os.listdir(target):
+    assert names(target) == ["a.bin", "empty", "exact"]
+    for name in names(target):
         assert (target / name).read_bytes() == (source / name).read_bytes()
     digest = hashlib.sha256((source / "a.bin").read_bytes()).hexdigest()
     assert pair.send.end["files"][0]["received_sha256"] == digest
@@ -59,7 +63,7 @@ async def test_files_are_spread_over_connections(pair, source, target):
     await pair.run(f"-P 2 -s 64k -i 0 --file {source}/a.bin {source}/empty {source}/exact",
                    f"-1 -i 0 -o {target}")
     assert pair.send.code == Exit.OK
-    assert sorted(os.listdir(target)) == ["a.bin", "empty", "exact"]
+    assert names(target) == ["a.bin", "empty", "exact"]
 
 
 async def test_without_directory_files_are_hashed_and_dropped(pair, source):
@@ -85,7 +89,7 @@ async def test_a_changed_byte_leaves_no_file(pair, source, target):
     assert (pair.send.code, pair.recv.code) == (Exit.FAILED, Exit.FAILED)
     assert "differ" in pair.send.json["error"]
     assert pair.send.end["verified"] is False
-    assert os.listdir(target) == []
+    assert names(target) == []
 
 
 async def test_a_vanished_sender_leaves_no_file(pair, source, target, wait_for):
@@ -93,25 +97,25 @@ async def test_a_vanished_sender_leaves_no_file(pair, source, target, wait_for):
 
     async def during():
         await wait_for(lambda: bool(pair.net.stalled))
-        assert os.listdir(target) == ["a.bin.part"]
+        assert names(target) == ["a.bin.part"]
         pair.net.clients[0].lose()
         pair.net.clients[0].other.lose()
 
     await pair.run(f"-s 64k -i 0 --file {source}/a.bin", f"-1 -i 0 -o {target}", during)
     assert (pair.send.code, pair.recv.code) == (Exit.PEER, Exit.PEER)
-    assert os.listdir(target) == []
+    assert names(target) == []
 
 
 async def test_an_interrupted_sender_leaves_no_partial_file(pair, source, target, wait_for):
     pair.net.delay_s = 0.02
 
     async def during():
-        await wait_for(lambda: bool(os.listdir(target)))
+        await wait_for(lambda: bool(names(target)))
         pair.send.stop.request("interrupted by SIGINT")
 
     await pair.run(f"-s 1k -i 0 --file {source}/a.bin", f"-1 -i 0 -o {target}", during)
     assert pair.send.code == Exit.INTERRUPTED
-    assert os.listdir(target) == []
+    assert names(target) == []
 
 
 async def test_a_full_disk_is_reported_at_both_ends(pair, source, target, monkeypatch):
@@ -122,7 +126,7 @@ async def test_a_full_disk_is_reported_at_both_ends(pair, source, target, monkey
     await pair.run(f"-s 64k -i 0 --file {source}/a.bin", f"-1 -i 0 -o {target}")
     assert (pair.send.code, pair.recv.code) == (Exit.FAILED, Exit.FAILED)
     assert "No space left" in pair.send.json["error"]
-    assert os.listdir(target) == []
+    assert names(target) == []
 
 
 async def test_a_file_that_shrinks_is_an_error(pair, source, wait_for):
@@ -146,5 +150,5 @@ async def test_two_sinks_of_one_name_do_not_meet(target):
         data = bytes([i])
         sink.write(memoryview(data))
         assert sink.finish(hashlib.sha256(data).hexdigest()) == hashlib.sha256(data).hexdigest()
-    assert sorted(os.listdir(target)) == ["x", "x.1"]
+    assert names(target) == ["x", "x.1"]
     await asyncio.sleep(0)

@@ -9,7 +9,7 @@ import pytest
 
 from mrc.cli.exits import Exit
 
-from .conftest import Pair, Side
+from .conftest import Side
 
 
 async def test_every_message_is_compared(pair):
