@@ -63,7 +63,7 @@ class FakeConn:
         self.regions[name] = mr
         self.other.changed.set()
 
-    async def remote_region(self, name: str, timeout: float) -> FakeMr:  # noqa: ASYNC109 - as in the library
+    async def remote_region(self, name: str, timeout: float) -> FakeMr:
         async with asyncio.timeout(timeout):
             while name not in self.other.regions:
                 self._alive()
@@ -126,7 +126,7 @@ class FakeConn:
         return got
 
     async def call(self, method: str, params: dict[str, Any], *,
-                   timeout: float | None) -> Any:  # noqa: ASYNC109 - as in the library
+                   timeout: float | None) -> Any:
         self._alive()
         if method in self.net.answers:
             return self.net.answers[method]
@@ -181,7 +181,7 @@ class FakeConn:
                 if conn in (self, self.other) and not future.done():
                     future.set_exception(self.lost)
 
-    async def close(self, timeout: float) -> None:  # noqa: ASYNC109 - as in the library
+    async def close(self, timeout: float) -> None:
         if self.lost is None:
             self.lost = MrcPeerLost("the connection is closed")
             self.other.lose("the peer closed the connection")
@@ -201,7 +201,7 @@ class FakeServer:
     def close(self) -> None:
         pass
 
-    async def wait_closed(self, timeout: float) -> None:  # noqa: ASYNC109 - as in the library
+    async def wait_closed(self, timeout: float) -> None:
         pass
 
 

@@ -15,8 +15,13 @@ from mrc.cli.options import parse_recv, parse_send, recv_parser, send_parser
 from mrc.cli.recv import main as recv_main
 from mrc.cli.send import main as send_main
 
-SEND_CONTRACT = ["-p", "-s", "-t", "-n", "-P", "-e", "--sport-base", "--ev-profile", "--backend", "--mtu", "--depth", "--cc", "--window", "--train", "--imm", "--file", "--verify", "--no-verify", "--latency", "--sweep", "--bidir", "-i", "--json", "--json-stream", "--seed", "--version"]
-RECV_CONTRACT = ["-B", "-p", "-1", "-o", "--backend", "--ev-profile", "--idle-timeout", "-i", "--json", "--json-stream", "--version"]
+SEND_CONTRACT = [
+    "-p", "-s", "-t", "-n", "-P", "-e", "--sport-base", "--ev-profile", "--backend", "--mtu",
+    "--depth", "--cc", "--window", "--train", "--imm", "--file", "--verify", "--no-verify",
+    "--latency", "--sweep", "--bidir", "-i", "--json", "--json-stream", "--seed", "--version"]
+RECV_CONTRACT = [
+    "-B", "-p", "-1", "-o", "--backend", "--ev-profile", "--idle-timeout", "-i", "--json",
+    "--json-stream", "--version"]
 
 
 def option_names(parser):
