@@ -17,6 +17,11 @@ class _Ffi:
 
 class _Lib:
     MRC_DROP_COUNT: int
+    MRC_EV_MAX: int
+    MRC_PLANE_MAX: int
+    MRC_MPR_MAX: int
+    MRC_TRAIN_MAX: int
+    MRC_UDP_PORT: int
     MRC_ERR_INVAL: int
     MRC_ERR_STATE: int
     MRC_ERR_FULL: int

@@ -152,7 +152,9 @@ def _fields(
     place: _Place, fmt: EvFormat, document: Mapping[str, Any]
 ) -> tuple[list[EvField], Sequence[int]]:
     widths = document.get("widths", DEFAULT_WIDTHS[fmt])
-    if not all(isinstance(w, int) and not isinstance(w, bool) and 1 <= w <= 32 for w in widths):
+    if not isinstance(widths, list | tuple) or not all(
+        isinstance(w, int) and not isinstance(w, bool) and 1 <= w <= 32 for w in widths
+    ):
         place.fail("widths", f"{widths} is not a list of widths of 1..32 bits")
     if sum(widths) > VALUE_BITS[fmt]:
         place.fail("widths", f"{sum(widths)} bits, format {fmt.value} has {VALUE_BITS[fmt]}")

@@ -103,7 +103,7 @@ _MASK_OF = {
     "cap": QpMask.CAP,
 }
 
-# (from, to) -> attributes that must be given (C.3). Any state may go to ERR or RESET.
+# (from, to) -> attributes needed, given with it or before (C.3). Any state may go to ERR or RESET.
 _REQUIRED: dict[tuple[QpState, QpState], tuple[str, ...]] = {
     (QpState.RESET, QpState.INIT): ("access",),
     (QpState.INIT, QpState.RTR): (
@@ -190,6 +190,7 @@ class QueuePair:
         )
         self._closed = False
         self._one = SendBatch(1)
+        self._known: set[str] = set()  # attributes set since RESET
         for owner in (pd.qps, send_cq.qps, recv_cq.qps):
             owner.add(self)
 
@@ -206,11 +207,14 @@ class QueuePair:
         given = {name: value for name, value in given.items() if value is not None}
         _check_ranges(given)
         if attr.state is not None:
-            _check_transition(self.state, attr.state, given)
+            _check_transition(self.state, attr.state, self._known | given.keys())
         mask = 0
         for name in given:
             mask |= _MASK_OF[name]
         self.pd.ctx.pump.qp_modify(self.qpn, {k: _plain(v) for k, v in given.items()}, mask)
+        self._known |= given.keys()
+        if attr.state is QpState.RESET:
+            self._known.clear()
 
     def query(self) -> QpAttr:
         """All attributes as they are now; possible in every state."""
@@ -322,7 +326,7 @@ def _check_ranges(given: dict[str, Any]) -> None:
             raise MrcUsageError(f"{', '.join(group)} are set together; missing: {missing}")
 
 
-def _check_transition(now: QpState, to: QpState, given: dict[str, Any]) -> None:
+def _check_transition(now: QpState, to: QpState, given: set[str]) -> None:
     if to in (QpState.ERR, QpState.RESET):
         return
     required = _REQUIRED.get((now, to))

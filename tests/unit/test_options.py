@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a connection can be asked to be, and what not."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from ipaddress import IPv6Address
+
+import pytest
+
+import mrc
+from mrc.options import ConnectionOptions, OptionArgs
+
+
+def test_arguments_and_options_are_the_same():
+    assert set(OptionArgs.__annotations__) == {f.name for f in fields(ConnectionOptions)}
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"depth": 0}, "depth 0"),
+        ({"mpr": 65}, "mpr 65"),
+        ({"mtu": 1500}, "mtu 1500"),
+        ({"train": 17}, "train 17"),
+        ({"train": 0}, "train 0"),
+        ({"start_psn": 1 << 24}, "start_psn"),
+        ({"backend": "dpdk"}, "dpdk"),
+        ({"cc": "cubic"}, "cubic"),
+        ({"window": 0}, "window 0"),
+        ({"evs": 0}, "EVs 0"),
+        ({"evs": 16, "sport_base": 65530}, "65530..65545"),
+        ({"imm_queue": 0}, "imm_queue"),
+        ({"retry_exp": 26}, "retry_exp"),
+        ({"udp_port": 0}, "udp_port"),
+    ],
+)
+def test_refused(option, words):
+    with pytest.raises(mrc.MrcUsageError, match=words):
+        ConnectionOptions(**option)
+
+
+def test_controllers():
+    assert ConnectionOptions().cc_profile.kind is mrc.CcKind.NSCC
+    assert ConnectionOptions(cc="none").cc_profile.kind is mrc.CcKind.NONE
+    fixed = ConnectionOptions(cc="fixed", window=100_000).cc_profile
+    assert (fixed.kind, fixed.window) == (mrc.CcKind.FIXED, 100_000)
+    own = mrc.CcProfile(link_bps=1_000_000_000)
+    assert ConnectionOptions(cc=own).cc_profile is own
+
+
+def test_auto_backend_follows_the_profile(tmp_path):
+    entry = mrc.EvEntry(0xC000, dst=IPv6Address("fcbb::1"))
+    srv6 = mrc.EvProfile(mrc.EvFormat.SRV6, (entry,))
+    assert ConnectionOptions().backend_kind() is mrc.Backend.UDP
+    assert ConnectionOptions(ev_profile=srv6).backend_kind() is mrc.Backend.RAW
+    assert ConnectionOptions(ev_profile=srv6, backend="udp").backend_kind() is mrc.Backend.UDP
+    path = tmp_path / "p.toml"
+    path.write_text('format = "udp"\n[[ev]]\nvalue = 5\n')
+    options = ConnectionOptions(ev_profile=str(path))
+    assert options.backend_kind() is mrc.Backend.UDP
+    assert [e.value for e in options.profile(16, 49152)] == [5]
+
+
+def test_peer_decides_the_evs_of_a_listener_without_profile():
+    assert [e.value for e in ConnectionOptions().profile(3, 50000)] == [50000, 50001, 50002]
