@@ -29,12 +29,15 @@ void mrc_req_start(struct mrc_req *r, struct mrc_psn sq_psn, mrc_ns now)
 {
     mrc_txtrack_start(&r->tx, sq_psn);
     r->head = r->next = r->tail = 0;
+    r->backlog = 0;
     r->next_pkt = 0;
     r->msn = 0;
     r->rqmsn = 0;
     r->wimm_out = 0;
     r->retry = 0;
     r->retry_counted_ns = now;
+    r->backoff = 0;
+    r->rtt_max_ns = 0;
     r->prev_rcvd = 0;
     r->inflight = 0;
     r->train_ev = MRC_EV_NONE;
@@ -77,6 +80,7 @@ int mrc_req_post(struct mrc_req *r, const struct mrc_req_ctx *c, const struct mr
     w->opcode = wr->opcode;
     w->flags = wr->flags;
     w->npkts = wr->length == 0 ? 1 : (wr->length - 1) / c->peer->path_mtu + 1;
+    r->backlog += w->npkts;
     return MRC_OK;
 }
 
@@ -130,20 +134,19 @@ static void req_build(const struct mrc_req_ctx *c, const struct mrc_wqe *w, uint
 
 /* ---- what may leave next ---- */
 
-/* How many packets may follow each other on one EV (house rule: bulk gets offload, short messages
- * get spraying; never more than the entry's fair share of the window). */
+/* How many packets may follow each other on one EV: its fair share of what is queued and of the
+ * window. So bulk gets offload and short messages get spraying. The queue counts, not the message:
+ * a train goes on in the next one, for if trains were cut where messages end, sizes that beat
+ * against the rotation of the planes would load some twice as much as others. */
 static uint16_t req_train_len(const struct mrc_req *r, const struct mrc_req_ctx *c,
                               uint32_t nominal)
 {
-    const struct mrc_wqe *w = &r->sq[r->next & r->sq_mask];
-    const uint32_t backlog = w->npkts - r->next_pkt;
     if (r->train_max != 0)
-        return (uint16_t)mrc_min32(r->train_max, backlog);
-    const uint64_t cwnd = mrc_min64(mrc_cc_cwnd(c->cc), (uint64_t)r->window * nominal);
+        return r->train_max;
     const uint32_t active = mrc_path_active(c->path);
-    const uint64_t share = cwnd / nominal / (active > 0 ? active : 1);
-    const uint32_t n = mrc_min32(backlog, (uint32_t)mrc_min64(share, MRC_TRAIN_MAX - 1));
-    return (uint16_t)(n > 0 ? n : 1);
+    const uint64_t cwnd = mrc_min64(mrc_cc_cwnd(c->cc), (uint64_t)r->window * nominal);
+    const uint64_t share = mrc_min64(cwnd / nominal, r->backlog) / (active > 0 ? active : 1);
+    return (uint16_t)mrc_max64(1, mrc_min64(share, MRC_TRAIN_MAX - 1));
 }
 
 static uint16_t req_select(struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t avoid)
@@ -213,11 +216,11 @@ static enum mrc_req_block req_tx_new(struct mrc_req *r, const struct mrc_req_ctx
     const uint32_t wqe = r->next;
     req_sent(r, c, nominal);
     struct mrc_slot *s = mrc_txtrack_sent(&r->tx, psn, wqe, ev, 0, (uint16_t)nominal, c->now);
+    r->backlog--;
     r->next_pkt++;
     if (last) {
         r->next++;
         r->next_pkt = 0;
-        r->train_left = 0; /* a short packet ends a train */
     }
     /* B.2.4: on the last packet of a signalled request, and when nothing more can follow it. */
     s->ar = (last && (w->flags & MRC_SEND_SIGNALED) != 0) || !req_new_allowed(r) ||
@@ -295,8 +298,8 @@ static bool req_tx_tail_probe(struct mrc_req *r, const struct mrc_req_ctx *c,
     return true;
 }
 
-/* rcvd_bytes counts in units of 256, so a share that should be nothing may be a little: with a window
- * of one packet that little would forbid the next one for ever. */
+/* rcvd_bytes counts in units of 256, so a share that should be nothing may be a little: with a
+ * window of one packet that little would forbid the next one for ever. */
 static void req_settle(struct mrc_req *r, const struct mrc_req_ctx *c)
 {
     if (r->tx.inflight_count > 0 || r->inflight == 0)
@@ -344,6 +347,7 @@ void mrc_req_flush(struct mrc_req *r, const struct mrc_req_ctx *c, enum mrc_wc_s
     r->inflight = 0;
     r->next = r->tail;
     r->next_pkt = 0;
+    r->backlog = 0;
     r->probe_at = MRC_NEVER;
     r->ack_at = MRC_NEVER;
     r->probe_due = r->ack_query_due = false;

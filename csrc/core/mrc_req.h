@@ -49,6 +49,7 @@ struct mrc_req {
     uint32_t next;     /* the one being cut into packets */
     uint32_t tail;     /* next to post */
     uint32_t next_pkt; /* index of its next packet */
+    uint32_t backlog;  /* packets posted that have not left a first time */
     uint32_t window;   /* PSNs: MPR x 128 */
     uint16_t msn;      /* last given out (H18) */
     uint16_t rqmsn;
@@ -60,6 +61,11 @@ struct mrc_req {
     uint8_t train_max; /* 0 = auto */
     uint32_t retry;    /* B.9: one counter */
     mrc_ns retry_counted_ns;
+    /* Timeouts since a packet was last acknowledged that had left once only: after an
+     * acknowledgement of a copy nobody knows which copy it was for, and the timer must not shrink
+     * on a guess. */
+    uint32_t backoff;
+    mrc_ns rtt_max_ns;  /* decaying maximum of the samples */
     uint32_t prev_rcvd; /* newest CC_STATE.rcvd_bytes */
     int64_t inflight;   /* this QP's share of the controller's */
     struct mrc_path_cursor cursor;
@@ -148,7 +154,8 @@ void mrc_req_infer(struct mrc_req *r, const struct mrc_req_ctx *c, const struct 
 void mrc_req_probe_answered(struct mrc_req *r, const struct mrc_req_ctx *c, mrc_ns sent_ns);
 /* Spend one retry, at most once per `pace_ns`. RETRY_EXC_ERR when the budget is gone. */
 enum mrc_wc_status mrc_req_spend_retry(struct mrc_req *r, mrc_ns now, mrc_ns pace_ns);
-/* Interval of the local ACK timer now (B.9). */
+/* Interval of the local ACK timer now (B.9), and what it learns from. */
+void mrc_req_rtt_sample(struct mrc_req *r, mrc_ns rtt);
 mrc_ns mrc_req_timeout_ns(const struct mrc_req *r);
 /* After any sign of life: tail probe and transport ACK timers anew. */
 void mrc_req_rearm(struct mrc_req *r, const struct mrc_req_ctx *c);

@@ -24,6 +24,8 @@ static bool req_received(struct mrc_req *r, struct mrc_psn psn, bool echo)
     const struct mrc_slot *s = mrc_txtrack_slot(&r->tx, psn);
     if (!mrc_txtrack_ack(&r->tx, psn, echo))
         return false;
+    if (s->rtx == 0)
+        r->backoff = 0;
     req_touch(r, s->ev);
     return true;
 }
@@ -186,8 +188,10 @@ enum mrc_wc_status mrc_req_sack(struct mrc_req *r, const struct mrc_req_ctx *c,
     s.rtt_valid = req_rtt(r, c, p, &k, ack_news, &s.rtt_ns);
     r->inflight -= s.new_bytes;
     mrc_cc_on_sack(c->cc, &s);
-    if (s.rtt_valid)
+    if (s.rtt_valid) {
+        mrc_req_rtt_sample(r, s.rtt_ns);
         mrc_path_on_rtt(c->path, mrc_txtrack_slot(&r->tx, k.ack)->ev, s.rtt_ns);
+    }
     if (!cack_old && !k.old)
         req_mpr(r, c, p);
     if (news > 0 || !mrc_psn_eq(before, r->tx.unack)) {

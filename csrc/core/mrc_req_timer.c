@@ -25,17 +25,18 @@ void mrc_req_lose(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_slo
 }
 
 /* Normal time from departure to report on this EV; the RTT of a path is its own (field report 17).
- */
-static mrc_ns req_path_time(const struct mrc_req_ctx *c, uint16_t ev)
+ * Of a path that never reported nobody knows what is normal: there only the timer speaks. */
+static mrc_ns req_path_time(const struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t ev)
 {
-    return mrc_path_srtt(c->path, ev) + 4 * mrc_path_rttvar(c->path, ev);
+    const mrc_ns srtt = mrc_path_srtt(c->path, ev);
+    return srtt != 0 ? srtt + 4 * mrc_path_rttvar(c->path, ev) : mrc_req_timeout_ns(r);
 }
 
 /* SACK-age rule: that much later than normal a report is no reordering between paths any more. */
-static mrc_ns req_margin(const struct mrc_req_ctx *c, uint16_t ev)
+static mrc_ns req_margin(const struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t ev)
 {
     const mrc_ns floor = mrc_cc_base_rtt(c->cc) + 4 * mrc_cc_target_delay(c->cc);
-    return mrc_max64(floor, req_path_time(c, ev));
+    return mrc_max64(floor, req_path_time(r, c, ev));
 }
 
 /* Does the report prove that this packet had not arrived when it was made? */
@@ -63,7 +64,7 @@ static bool req_infer_ev(struct mrc_req *r, const struct mrc_req_ctx *c,
         i = s->ev_next;
         if (!e->acked_any[cls] || (int32_t)(e->acked_order[cls] - s->order) <= 0)
             break;
-        if (req_proven_absent(r, v, s) || c->now - s->sent_ns > 2 * req_margin(c, ev))
+        if (req_proven_absent(r, v, s) || c->now - s->sent_ns > 2 * req_margin(r, c, ev))
             mrc_req_lose(r, c, s, MRC_EV_R_LOSS);
         else
             again = true;
@@ -83,7 +84,7 @@ static void req_infer_age(struct mrc_req *r, const struct mrc_req_ctx *c,
         if (r->tx.newest_acked_ns <= s->sent_ns + floor)
             return; /* the list is in send order */
         const mrc_ns age = r->tx.newest_acked_ns - s->sent_ns;
-        const mrc_ns margin = req_margin(c, s->ev);
+        const mrc_ns margin = req_margin(r, c, s->ev);
         if (age > 2 * margin || (age > margin && req_proven_absent(r, v, s)))
             mrc_req_lose(r, c, s, MRC_EV_R_LOSS);
     }
@@ -115,7 +116,7 @@ void mrc_req_probe_answered(struct mrc_req *r, const struct mrc_req_ctx *c, mrc_
         i = s->next;
         if (s->sent_ns >= sent_ns)
             return;
-        if (c->now - s->sent_ns > mrc_max64(floor, req_path_time(c, s->ev)))
+        if (c->now - s->sent_ns > mrc_max64(floor, req_path_time(r, c, s->ev)))
             mrc_req_lose(r, c, s, MRC_EV_R_LOSS);
     }
 }
@@ -131,13 +132,22 @@ void mrc_req_ev_failed(struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t 
 
 /* ---- local ACK timer ---- */
 
-/* B.9: T(i) = T0 x 2^max(0, i - linear_cnt), capped at 1.024 us x 2^24. */
+/* B.9: T(i) = T0 x 2^max(0, i - linear_cnt), capped at 1.024 us x 2^24. T0 is what was configured,
+ * but never less than the round trips seen: a timer that runs out before an answer can come sends
+ * everything twice, and the queue that makes it too short only grows by that. */
 mrc_ns mrc_req_timeout_ns(const struct mrc_req *r)
 {
-    uint32_t shift = r->timeout;
-    if (r->retry > r->linear_cnt)
-        shift += r->retry - r->linear_cnt;
-    return (mrc_ns)1024 << mrc_min32(shift, 24);
+    const mrc_ns most = (mrc_ns)1024 << 24;
+    const mrc_ns seen = r->rtt_max_ns + r->rtt_max_ns / 2;
+    const mrc_ns base = mrc_min64(mrc_max64((mrc_ns)1024 << r->timeout, seen), most);
+    const uint32_t shift = r->backoff > r->linear_cnt ? r->backoff - r->linear_cnt : 0;
+    return mrc_min64(base << mrc_min32(shift, 24), most);
+}
+
+/* A decaying maximum over all paths (field report 17); it halves in about 3000 samples. */
+void mrc_req_rtt_sample(struct mrc_req *r, mrc_ns rtt)
+{
+    r->rtt_max_ns = mrc_max64(rtt, r->rtt_max_ns - r->rtt_max_ns / 4096);
 }
 
 enum mrc_wc_status mrc_req_spend_retry(struct mrc_req *r, mrc_ns now, mrc_ns pace_ns)
@@ -150,6 +160,14 @@ enum mrc_wc_status mrc_req_spend_retry(struct mrc_req *r, mrc_ns now, mrc_ns pac
     if (r->retry < 64)
         r->retry++;
     return MRC_WC_SUCCESS;
+}
+
+/* A timeout: spend a retry and wait longer for the next answer. */
+static enum mrc_wc_status req_timed_out(struct mrc_req *r, mrc_ns now, mrc_ns pace_ns)
+{
+    if (now - r->retry_counted_ns >= pace_ns && r->backoff < 64)
+        r->backoff++;
+    return mrc_req_spend_retry(r, now, pace_ns);
 }
 
 /* The timer of a packet starts at its transmission; T is the QP's, so the oldest expires first. */
@@ -176,7 +194,7 @@ static enum mrc_wc_status req_expire(struct mrc_req *r, const struct mrc_req_ctx
             break;
         mrc_req_lose(r, c, s, MRC_EV_R_TIMEOUT);
     }
-    return mrc_req_spend_retry(r, c->now, t / 2);
+    return req_timed_out(r, c->now, t / 2);
 }
 
 /* ---- tail probe, transport ACK ---- */
@@ -220,7 +238,7 @@ enum mrc_wc_status mrc_req_tick(struct mrc_req *r, const struct mrc_req_ctx *c)
     }
     if (r->ack_at <= c->now) {
         r->ack_query_due = true;
-        status = mrc_req_spend_retry(r, c->now, mrc_req_timeout_ns(r) / 2);
+        status = req_timed_out(r, c->now, mrc_req_timeout_ns(r) / 2);
         r->ack_at = c->now + mrc_req_timeout_ns(r);
     }
     if (status == MRC_WC_SUCCESS && req_timer(r) <= c->now)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Named scenarios: sequence numbers, loss, order, completion. Paths and timers: test_world_paths.c.
- * "FR n" is a field report that the case would have caught. */
-#include "t.h"
-
-#include "world.h"
+/* Named scenarios: sequence numbers, loss, order, windows. Paths and time: test_world_paths.c;
+ * memory and ends: test_world_ends.c. */
+#include "world_case.h"
 
 enum { CONNECT_BYTES = 20000 };
 
@@ -11,19 +9,8 @@ enum { CONNECT_BYTES = 20000 };
 static struct world *one(uint64_t seed, const struct world_qp_cfg *q, uint32_t bytes_max)
 {
     const struct world_cfg cfg = world_defaults(seed);
-    struct world *const w = world_new(&cfg);
-    world_connect(w, q, bytes_max);
-    return w;
+    return case_world(&cfg, q, bytes_max);
 }
-
-static void done(struct world *w)
-{
-    if (w->failure[0] != '\0')
-        t_fail(__FILE__, __LINE__, w->failure);
-    world_free(w);
-}
-
-static bool finish(struct world *w, mrc_ns within) { return world_finish(w, w->now + within); }
 
 /* ---- filters ---- */
 
@@ -71,7 +58,7 @@ TEST(world__clean_transfer)
     struct world *const w = one(1, &q, CONNECT_BYTES);
     world_load(w, 0, &load);
     world_load(w, 1, &load);
-    CHECK(finish(w, 10 * MRC_SEC));
+    CHECK(case_finish(w, 10 * MRC_SEC));
     for (int i = 0; i < 2; i++) {
         const struct mrc_qp_stats s = world_stats(w, &w->flow[i]);
         CHECK_EQ(w->flow[i].completed, 2000);
@@ -81,7 +68,7 @@ TEST(world__clean_transfer)
         CHECK_EQ(s.timeouts, 0);
         CHECK_EQ(s.packets_sent, w->flow[i].data_packets);
     }
-    done(w);
+    case_end(w);
 }
 
 TEST(world__same_seed_same_trace)
@@ -94,9 +81,9 @@ TEST(world__same_seed_same_trace)
         for (uint16_t i = 0; i < w->cfg.paths; i++)
             world_link(w, 0, 1, i)->cfg.loss_ppm = 50000;
         world_load(w, 0, &load);
-        CHECK(finish(w, 10 * MRC_SEC));
+        CHECK(case_finish(w, 10 * MRC_SEC));
         hash[k] = w->hash;
-        done(w);
+        case_end(w);
     }
     CHECK_EQ(hash[0], hash[1]);
 }
@@ -116,7 +103,7 @@ TEST(world__every_data_packet_lost_once_then_the_acks) /* FR 8 */
         CHECK(world_post(w, &w->flow[0], 10000, i % 3 == 0, true));
     world_kick(w, 0);
     world_run(w, w->now + 50 * MRC_USEC);
-    CHECK(finish(w, 5 * MRC_SEC));
+    CHECK(case_finish(w, 5 * MRC_SEC));
     CHECK_EQ(w->flow[0].completed, 20);
     l.kinds = WORLD_KIND_ACK | WORLD_KIND_SACK;
     l.left = 40;
@@ -124,9 +111,9 @@ TEST(world__every_data_packet_lost_once_then_the_acks) /* FR 8 */
     for (int i = 0; i < 20; i++)
         CHECK(world_post(w, &w->flow[0], 10000, i % 3 == 0, true));
     world_kick(w, 0);
-    CHECK(finish(w, 5 * MRC_SEC));
+    CHECK(case_finish(w, 5 * MRC_SEC));
     CHECK_EQ(w->flow[0].completed, 40);
-    done(w);
+    case_end(w);
 }
 
 TEST(world__last_packet_lost)
@@ -142,11 +129,11 @@ TEST(world__last_packet_lost)
     w->filter_arg = &l;
     CHECK(world_post(w, &w->flow[0], 10 * 1024, true, true));
     world_kick(w, 0);
-    CHECK(finish(w, MRC_SEC));
+    CHECK(case_finish(w, MRC_SEC));
     CHECK_EQ(l.left, 0);
     CHECK_EQ(w->flow[0].rtx_packets, 1);
     CHECK_EQ(w->flow[0].imm_taken, 1);
-    done(w);
+    case_end(w);
 }
 
 TEST(world__transport_ack_lost) /* H16 */
@@ -161,12 +148,12 @@ TEST(world__transport_ack_lost) /* H16 */
     w->filter_arg = &l;
     CHECK(world_post(w, &w->flow[0], 3000, true, true));
     world_kick(w, 0);
-    CHECK(finish(w, MRC_SEC));
+    CHECK(case_finish(w, MRC_SEC));
     CHECK_EQ(l.left, 0);
     CHECK_EQ(w->flow[0].completed, 1);
     CHECK_EQ(w->flow[0].imm_taken, 1);
     CHECK_EQ(world_stats_peer(w, &w->flow[0]).packets_received, 3);
-    done(w);
+    case_end(w);
 }
 
 /* Which place the n-th packet of a message of three takes in the order of arrival. */
@@ -190,18 +177,17 @@ TEST(world__first_middle_last_in_every_order) /* FR 7 */
             q.train_max = 1; /* three paths: on one of them order would prove a loss (B.10) */
             struct world_cfg cfg = world_defaults(6);
             cfg.cc.base_rtt_ns = 200 * MRC_USEC; /* the order is in the network, and known */
-            struct world *const w = world_new(&cfg);
-            world_connect(w, &q, CONNECT_BYTES);
+            struct world *const w = case_world(&cfg, &q, CONNECT_BYTES);
             memcpy(order, orders[k], 3);
             w->filter = delay_by_order;
             w->filter_arg = order;
             CHECK(world_post(w, &w->flow[0], 3 * 1024 - 5, imm != 0, true));
             world_kick(w, 0);
-            CHECK(finish(w, MRC_SEC));
+            CHECK(case_finish(w, MRC_SEC));
             CHECK_EQ(w->flow[0].completed, 1);
             CHECK_EQ(w->flow[0].imm_taken, imm);
             CHECK_EQ(w->flow[0].data_packets, 3);
-            done(w);
+            case_end(w);
         }
 }
 
@@ -217,13 +203,12 @@ TEST(world__psn_wraps_under_loss_and_reordering) /* FR 9 */
         cfg.link.loss_ppm = 30000;
         cfg.link.jitter_ppm = 300000;
         cfg.link.jitter_ns = 100 * MRC_USEC;
-        struct world *const w = world_new(&cfg);
-        world_connect(w, &q, 8000);
+        struct world *const w = case_world(&cfg, &q, 8000);
         world_load(w, 0, &load);
         world_load(w, 1, &load);
-        CHECK(finish(w, 20 * MRC_SEC));
+        CHECK(case_finish(w, 20 * MRC_SEC));
         CHECK(w->flow[0].psn_next.v < 0x10000);
-        done(w);
+        case_end(w);
     }
 }
 
@@ -233,12 +218,11 @@ TEST(world__msn_and_rqmsn_wrap) /* FR 9 */
     const struct world_load load = {.messages = 66000, .bytes_max = 0, .imm_percent = 100};
     struct world_cfg cfg = world_defaults(7);
     cfg.link.loss_ppm = 1000;
-    struct world *const w = world_new(&cfg);
-    world_connect(w, &q, 0);
+    struct world *const w = case_world(&cfg, &q, 0);
     world_load(w, 0, &load);
-    CHECK(finish(w, 60 * MRC_SEC));
+    CHECK(case_finish(w, 60 * MRC_SEC));
     CHECK_EQ(w->flow[0].imm_taken, 66000);
-    done(w);
+    case_end(w);
 }
 
 TEST(world__in_order_traffic_across_the_wrap_is_never_out_of_order) /* FR 14 */
@@ -249,13 +233,12 @@ TEST(world__in_order_traffic_across_the_wrap_is_never_out_of_order) /* FR 14 */
     q.psn_ab = 0xFFFFC0;
     cfg.paths = 1;
     cfg.planes = 1;
-    struct world *const w = world_new(&cfg);
-    world_connect(w, &q, 2000);
+    struct world *const w = case_world(&cfg, &q, 2000);
     world_load(w, 0, &load);
-    CHECK(finish(w, 5 * MRC_SEC));
+    CHECK(case_finish(w, 5 * MRC_SEC));
     CHECK_EQ(world_stats_peer(w, &w->flow[0]).ooo_received, 0);
     CHECK_EQ(world_stats_peer(w, &w->flow[0]).duplicates_received, 0);
-    done(w);
+    case_end(w);
 }
 
 /* ---- windows ---- */
@@ -270,13 +253,12 @@ TEST(world__message_of_fifty_windows_under_loss) /* FR 1; the world checks each 
     q.mtu = 256;
     q.mpr = 1;
     cfg.link.loss_ppm = 20000;
-    struct world *const w = world_new(&cfg);
-    world_connect(w, &q, length);
+    struct world *const w = case_world(&cfg, &q, length);
     CHECK(world_post(w, &w->flow[0], length, true, true));
     world_kick(w, 0);
-    CHECK(finish(w, 20 * MRC_SEC));
+    CHECK(case_finish(w, 20 * MRC_SEC));
     CHECK_EQ(w->flow[0].completed, 1);
-    done(w);
+    case_end(w);
 }
 
 TEST(world__sender_a_window_ahead_of_the_responder_makes_progress) /* FR 2 */
@@ -296,11 +278,11 @@ TEST(world__sender_a_window_ahead_of_the_responder_makes_progress) /* FR 2 */
     for (int i = 0; i < 10; i++)
         CHECK(world_post(w, &w->flow[0], 200 * 1024, false, true));
     world_kick(w, 0);
-    CHECK(finish(w, 5 * MRC_SEC));
+    CHECK(case_finish(w, 5 * MRC_SEC));
     CHECK_EQ(w->flow[0].completed, 10);
     CHECK(mrc_engine_drops(w->host[1].e, MRC_DROP_PSN_WINDOW) > 0);
     CHECK(world_stats(w, &w->flow[0]).nacks_received > 0);
-    done(w);
+    case_end(w);
 }
 
 /* Delays one PSN until all others the window allows have arrived. */
@@ -318,17 +300,16 @@ TEST(world__displacement_of_a_whole_window_is_placed) /* FR 12 */
     q.timeout = 16; /* 67 ms: the timer is not what is tested */
     struct world_cfg cfg = world_defaults(11);
     cfg.paths = 64;
-    struct world *const w = world_new(&cfg);
-    world_connect(w, &q, 2 * 1024 * 1024 / 64);
+    struct world *const w = case_world(&cfg, &q, 2 * 1024 * 1024 / 64);
     w->filter = delay_first;
     for (int i = 0; i < 60; i++)
         CHECK(world_post(w, &w->flow[0], 32 * 1024, i == 59, true));
     world_kick(w, 0);
-    CHECK(finish(w, 5 * MRC_SEC));
+    CHECK(case_finish(w, 5 * MRC_SEC));
     CHECK_EQ(w->flow[0].completed, 60);
     CHECK_EQ(mrc_engine_drops(w->host[1].e, MRC_DROP_PSN_WINDOW), 0);
     CHECK_EQ(mrc_engine_drops(w->host[1].e, MRC_DROP_PSN_STALE), 0);
-    done(w);
+    case_end(w);
 }
 
 /* ---- duplicates, corruption ---- */
@@ -341,13 +322,12 @@ TEST(world__duplicated_immediates_complete_once) /* FR 54 */
     cfg.link.dup_ppm = 500000;
     cfg.link.jitter_ppm = 500000;
     cfg.link.jitter_ns = 200 * MRC_USEC;
-    struct world *const w = world_new(&cfg);
-    world_connect(w, &q, 3000);
+    struct world *const w = case_world(&cfg, &q, 3000);
     world_load(w, 0, &load);
-    CHECK(finish(w, 20 * MRC_SEC));
+    CHECK(case_finish(w, 20 * MRC_SEC));
     CHECK_EQ(w->flow[0].imm_taken, 500);
     CHECK(world_stats_peer(w, &w->flow[0]).duplicates_received > 100);
-    done(w);
+    case_end(w);
 }
 
 TEST(world__corrupted_packets_are_dropped_and_counted)
@@ -356,13 +336,12 @@ TEST(world__corrupted_packets_are_dropped_and_counted)
     const struct world_qp_cfg q = world_qp_defaults();
     const struct world_load load = {.messages = 300, .bytes_max = 5000, .imm_percent = 20};
     cfg.link.corrupt_ppm = 100000;
-    struct world *const w = world_new(&cfg);
-    world_connect(w, &q, 5000);
+    struct world *const w = case_world(&cfg, &q, 5000);
     world_load(w, 0, &load);
-    CHECK(finish(w, 20 * MRC_SEC));
+    CHECK(case_finish(w, 20 * MRC_SEC));
     CHECK_EQ(w->flow[0].completed, 300);
     CHECK(mrc_engine_drops(w->host[1].e, MRC_DROP_ICRC) > 30);
-    done(w);
+    case_end(w);
 }
 
 TEST(world__in_flight_returns_to_zero_when_sacks_race_retransmissions) /* FR 19, 27 */
@@ -374,10 +353,9 @@ TEST(world__in_flight_returns_to_zero_when_sacks_race_retransmissions) /* FR 19,
         cfg.cc.max_cwnd_bytes = 12000;
         cfg.link.jitter_ppm = 400000;
         cfg.link.jitter_ns = 300 * MRC_USEC;
-        struct world *const w = world_new(&cfg);
-        world_connect(w, &q, 10000);
+        struct world *const w = case_world(&cfg, &q, 10000);
         world_load(w, 0, &load);
-        CHECK(finish(w, 20 * MRC_SEC)); /* checks outstanding and in-flight at the end */
-        done(w);
+        CHECK(case_finish(w, 20 * MRC_SEC)); /* checks outstanding and in-flight at the end */
+        case_end(w);
     }
 }

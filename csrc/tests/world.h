@@ -211,6 +211,7 @@ struct world {
     uint32_t packets_live;
     world_filter_fn filter;
     void *filter_arg;
+    bool no_repost; /* receives that were used up are not posted again */
     mrc_crc32_fn crc;
     FILE *trace;                                   /* a line per packet and completion, or NULL */
     struct mrc_ev_event events[WORLD_EVENTS_KEPT]; /* path events of host 0 and up, as polled */

@@ -367,7 +367,8 @@ static void flow_recv_done(struct world *w, struct world_flow *f, const struct m
         world_fail(w, "immediate %08x of %u bytes delivered, %08x of %u is next", wc->imm,
                    wc->byte_len, wr->imm, wr->length);
     flow_placed(w, f, n + 1);
-    flow_recv(w, f);
+    if (!w->no_repost)
+        flow_recv(w, f);
 }
 
 bool world_completions(struct world *w, uint32_t host)
