@@ -77,6 +77,7 @@ struct mrc_req {
     uint16_t probe_seq;
     struct mrc_tail_probe probes[MRC_PROBE_RING];
     mrc_ns ack_at; /* lost transport ACK suspected (H16), MRC_NEVER */
+    uint8_t ack_shift;
     bool ack_query_due;
     uint16_t touched[MRC_TOUCHED_MAX];
     uint16_t touched_count;

@@ -261,6 +261,7 @@ static bool req_complete_upto(struct mrc_req *r, const struct mrc_req_ctx *c, st
         c->stats->bytes_acked += w->length;
         r->head++;
         r->ack_at = MRC_NEVER; /* the wait for the next one begins anew */
+        r->ack_shift = 0;
         r->retry = 0;
     }
     return true;

@@ -210,6 +210,14 @@ static mrc_ns req_probe_interval(const struct mrc_req *r, const struct mrc_req_c
     return mrc_max64(t, MRC_PROBE_FLOOR_NS);
 }
 
+/* The transport ACK leaves right behind the SACK that said "all here", so its absence shows early;
+ * asked for again ever more slowly, up to the local ACK timer (B.6, H16). */
+static mrc_ns req_ack_interval(const struct mrc_req *r, const struct mrc_req_ctx *c)
+{
+    const mrc_ns t = mrc_cc_base_rtt(c->cc) + mrc_cc_target_delay(c->cc);
+    return mrc_min64(mrc_max64(t, MRC_PROBE_FLOOR_NS) << r->ack_shift, mrc_req_timeout_ns(r));
+}
+
 void mrc_req_rearm(struct mrc_req *r, const struct mrc_req_ctx *c)
 {
     r->probe_shift = 0;
@@ -224,7 +232,9 @@ void mrc_req_rearm(struct mrc_req *r, const struct mrc_req_ctx *c)
     if (!all_here)
         r->ack_at = MRC_NEVER;
     else if (r->ack_at == MRC_NEVER)
-        r->ack_at = c->now + mrc_req_timeout_ns(r);
+        r->ack_at = c->now + req_ack_interval(r, c);
+    if (r->ack_at == MRC_NEVER)
+        r->ack_shift = 0;
 }
 
 enum mrc_wc_status mrc_req_tick(struct mrc_req *r, const struct mrc_req_ctx *c)
@@ -239,7 +249,9 @@ enum mrc_wc_status mrc_req_tick(struct mrc_req *r, const struct mrc_req_ctx *c)
     if (r->ack_at <= c->now) {
         r->ack_query_due = true;
         status = req_timed_out(r, c->now, mrc_req_timeout_ns(r) / 2);
-        r->ack_at = c->now + mrc_req_timeout_ns(r);
+        if (r->ack_shift < MRC_PROBE_SHIFT_MAX)
+            r->ack_shift++;
+        r->ack_at = c->now + req_ack_interval(r, c);
     }
     if (status == MRC_WC_SUCCESS && req_timer(r) <= c->now)
         status = req_expire(r, c);
