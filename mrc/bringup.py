@@ -24,6 +24,7 @@ __all__ = ["RECV_ID", "Half", "Local", "Whole", "complete", "prepare", "route_mt
 
 RECV_ID = 1 << 63  # marks the work request ids of receives
 
+_PASSIVE_EVS_MAX = 256
 _IPV6_MTU = 24  # getsockopt of a connected socket; not in the socket module
 # IPv6, UDP, BTH, METH, TSETH, RETH, ImmDt, iCRC (A.1); outer IPv6 and SRH come on top.
 _OVERHEAD = 40 + 8 + 12 + 4 + 4 + 16 + 4 + 4
@@ -148,7 +149,9 @@ def complete(half: Half, peer: ConnectionInfo, *, passive: bool) -> Whole:
     keys: list[Hashable] = []
     try:
         agreed = negotiate(half.info, peer)
-        evs, base = (peer.evs, peer.sport_base) if passive else (options.evs, options.sport_base)
+        evs, base = options.evs, options.sport_base
+        if passive:  # over ports as the peer's, but the peer does not decide on all our sockets
+            evs, base = min(peer.evs, _PASSIVE_EVS_MAX), peer.sport_base
         key, path = driver.path(
             local.port,
             options.profile(evs, min(base, 0x10000 - evs)),

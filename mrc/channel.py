@@ -17,7 +17,8 @@ __all__ = ["Calls", "Channel", "Handler"]
 Handler = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any] | None]]
 
 _BACKLOG_BYTES_MAX = 16 << 20  # a peer that does not read is given up at this point
-_PARKED_MAX = 64
+_PARKED_MAX = 64  # calls that wait for their handler
+_RUNNING_MAX = 1024  # calls whose handler runs
 
 # The kernel notices a vanished host: 10 s idle, then 5 probes 2 s apart; unsent data for 20 s.
 _KEEPALIVE = (
@@ -148,6 +149,9 @@ class Calls:
                 self._answer(message["id"], error=f"nobody serves {method!r} here")
             else:
                 self._parked.append(message)
+            return
+        if len(self._tasks) >= _RUNNING_MAX:
+            self._answer(message["id"], error=f"{_RUNNING_MAX} calls are running here")
             return
         task = asyncio.get_running_loop().create_task(self._run(handler, message["id"], params))
         self._tasks.add(task)

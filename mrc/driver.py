@@ -127,6 +127,7 @@ class Driver:
         try:
             flags = self.ctx.pump.turn(0)
         except OSError as exc:
+            self._detach()
             self._lose(exc)
             return
         if flags & _EVENT:

@@ -44,7 +44,8 @@ class ConnectionOptions:
     """Checked when made: MrcUsageError, or MrcProfileError for the EV profile.
 
     evs, sport_base: EV i is UDP source port sport_base + i; ignored with ev_profile (an EvProfile
-    or a TOML file). A listener without ev_profile answers over as many EVs as its peer has.
+    or a TOML file). A listener without ev_profile answers over as many EVs as its peer has, at most
+    256.
     backend: "auto" is raw for SRv6 profiles, else udp. udp_port: where we receive; the next free
     one is taken. mtu: payload bytes of a packet, at most; the route and the peer may lower it.
     depth: writes in flight. cc, window: controller and its bytes in flight (of fixed exactly, of

@@ -314,6 +314,8 @@ async def test_calls(mem, raises_with):
     pair.b.serve("double", double)  # a call that came before its handler is kept
     pair.b.serve("broken", broken)
     assert await early == {"twice": 8}
+    long = "x" * (1 << 20)
+    assert await pair.a.call("double", {"n": long}, timeout=5) == {"twice": long * 2}
     results = await asyncio.gather(*(pair.a.call("double", {"n": i}) for i in range(100)))
     assert [r["twice"] for r in results] == list(range(0, 200, 2))
     with raises_with(mrc.MrcRemoteError, "ValueError", "bad n"):

@@ -83,6 +83,16 @@ def test_import_is_light():
     assert out.stdout.strip() == "[]"
 
 
+def test_the_compiled_module_has_one_importer():
+    """A house rule that the import contracts cannot see: the module is no Python file."""
+    importers = [
+        path.name
+        for path in (ROOT / "mrc").rglob("*.py")
+        if "_ffi import" in path.read_text() or "import _ffi" in path.read_text()
+    ]
+    assert importers == ["_core.py"]
+
+
 def test_all_public_names_exist():
     for name in mrc.__all__:
         assert getattr(mrc, name) is not None
