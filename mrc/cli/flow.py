@@ -54,8 +54,8 @@ class SendWindow:
 
     @property
     def completed(self) -> int:
-        """Messages whose completion was seen."""
-        return self.posted - len(self._pending)
+        """Messages that are complete, whether or not anybody has waited for them yet."""
+        return self.posted - sum(not _succeeded(write) for write in self._pending)
 
     def _on_credit(self, number: int) -> None:
         gained = (number - self._credited) & NUMBER_MASK
@@ -88,6 +88,10 @@ class SendWindow:
             await self._pending[0]
             self._pending.popleft()
         await self._credit(self.posted)
+
+
+def _succeeded(write: Write) -> bool:
+    return write.done() and not write.cancelled() and write.exception() is None
 
 
 class CreditReturn:
