@@ -3,6 +3,7 @@
 
 import enum
 import errno
+import os
 import socket
 
 from mrc.errors import MrcError, MrcResourceError, MrcUsageError, MrcWorkError
@@ -71,6 +72,8 @@ def from_exception(error: BaseException, peer: str) -> CliError | None:
 
 def _from_os_error(error: OSError, peer: str) -> CliError:
     text = str(error) if error.errno is None else (error.strerror or str(error))
+    if error.errno and text.startswith(("Connect call failed", "Multiple exceptions")):
+        text = os.strerror(error.errno)  # asyncio puts its own words where the reason should be
     if error.errno in _UNREACHABLE or isinstance(error, ConnectionError):
         return CliError(Exit.PEER, f"{peer}: {text}")
     if error.filename is not None:
