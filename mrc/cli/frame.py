@@ -13,17 +13,17 @@ from collections.abc import Awaitable, Callable
 from mrc.cli.exits import CliError, Exit, from_exception
 from mrc.cli.human import HumanOutput
 from mrc.cli.options import Common
-from mrc.cli.output import JsonOutput, Output, StdoutClosed, StreamOutput
+from mrc.cli.output import JsonOutput, Lines, Output, StreamOutput
 from mrc.cli.stop import Stop
 
 
-def make_output(program: str, form: str) -> Output:
+def make_output(program: str, form: str, lines: Lines) -> Output:
     """The reporter for --json, --json-stream or people."""
     if form == "json":
-        return JsonOutput(program, sys.stdout)
+        return JsonOutput(program, lines)
     if form == "json-stream":
-        return StreamOutput(program, sys.stdout)
-    return HumanOutput(program, sys.stdout)
+        return StreamOutput(program, lines)
+    return HumanOutput(program, lines)
 
 
 def _loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -38,8 +38,11 @@ def _loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-async def _with_signals(work: Callable[[Stop], Awaitable[Exit]]) -> Exit:
-    """Run with Ctrl-C and SIGTERM as a request to stop; the second one stops at once."""
+async def _stoppable(lines: Lines, work: Callable[[Stop], Awaitable[Exit]]) -> Exit:
+    """Run with Ctrl-C, SIGTERM and a closed stdout as a request to stop.
+
+    A second signal stops at once.
+    """
     stop = Stop()
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work(stop))
@@ -51,30 +54,30 @@ async def _with_signals(work: Callable[[Stop], Awaitable[Exit]]) -> Exit:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal, number)
+    lines.on_closed = lambda: stop.request("nobody reads the output")
     try:
         return await task
     except asyncio.CancelledError:
         raise stop.error() from None
 
 
-def run(common: Common, output: Output, peer: str,
-        work: Callable[[Stop], Awaitable[Exit]]) -> int:
+def run(
+    program: str, common: Common, peer: str, work: Callable[[Stop, Output], Awaitable[Exit]]
+) -> int:
     """The exit code of the whole command. Whatever happens, the report is finished once."""
+    lines = Lines(sys.stdout)
+    output = make_output(program, common.output, lines)
     try:
         with asyncio.Runner(loop_factory=_loop_factory(common.loop)) as runner:
-            code = runner.run(_with_signals(work))
-    except StdoutClosed:
-        return Exit.INTERRUPTED
+            code = runner.run(_stoppable(lines, lambda stop: work(stop, output)))
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last line of defence
-        code = _explain(output, peer, error)
-    try:
-        output.finish()
-    except StdoutClosed:
-        return Exit.INTERRUPTED
-    return code
+        code = Exit.INTERRUPTED if lines.closed else _explain(output, peer, error)
+    output.finish()
+    return Exit.INTERRUPTED if lines.closed else code
 
 
 def _explain(output: Output, peer: str, error: BaseException) -> Exit:
+    """Tell the user; the exit code."""
     known = from_exception(error, peer)
     if isinstance(error, KeyboardInterrupt):
         known = CliError(Exit.INTERRUPTED, "interrupted")
@@ -82,8 +85,5 @@ def _explain(output: Output, peer: str, error: BaseException) -> Exit:
         traceback.print_exception(error)
     if known is None:
         known = CliError(Exit.ENVIRONMENT, f"internal error: {type(error).__name__}: {error}")
-    try:
-        output.error(str(known))
-    except StdoutClosed:
-        return Exit.INTERRUPTED
+    output.error(str(known))
     return known.code

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import Any
 
 from mrc.cli import tables
-from mrc.cli.output import say, write_line
+from mrc.cli.output import Lines, say
 from mrc.cli.units import format_bytes, format_rate
 
 _EVENTS_SHOWN = 8
@@ -17,12 +17,12 @@ _BOLD, _RED, _GREEN, _YELLOW, _PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[
 
 
 class HumanOutput:
-    """Writes text to `stream`; colour only on a terminal, and never with NO_COLOR."""
+    """Writes text to `lines`; colour only on a terminal, and never with NO_COLOR."""
 
-    def __init__(self, program: str, stream: TextIO) -> None:
+    def __init__(self, program: str, lines: Lines) -> None:
         self._program = program
-        self._stream = stream
-        self._colour = stream.isatty() and not os.environ.get("NO_COLOR")
+        self._lines = lines
+        self._colour = lines.is_terminal and not os.environ.get("NO_COLOR")
         self._table: str | None = None
         self._streams = 1
         self._bidir = False
@@ -30,7 +30,7 @@ class HumanOutput:
     def _line(self, text: str, colour: str = "") -> None:
         if colour and self._colour:
             text = f"{colour}{text}{_PLAIN}"
-        write_line(self._stream, text)
+        self._lines.write(text)
 
     def start(self, data: dict[str, Any]) -> None:
         """Who talks to whom, and the head of the table that follows."""

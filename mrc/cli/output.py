@@ -8,6 +8,7 @@ import json
 import math
 import os
 import sys
+from collections.abc import Callable
 from typing import Any, Protocol, TextIO
 
 _PREVIOUS_KEPT = 100
@@ -64,27 +65,43 @@ def say(program: str, text: str) -> None:
         print(f"{program}: {text}", file=sys.stderr, flush=True)
 
 
-class StdoutClosed(Exception):  # noqa: N818 - an event of the world, not a fault
-    """Whoever read our output has gone (SIGPIPE)."""
+class Lines:
+    """Lines on stdout, each at once.
 
+    When whoever read them has gone (SIGPIPE), `on_closed` is called once and the rest is dropped.
+    """
 
-def write_line(stream: TextIO, text: str) -> None:
-    """One line, at once. Raises StdoutClosed when nobody reads any more."""
-    try:
-        stream.write(text + "\n")
-        stream.flush()
-    except BrokenPipeError:
-        # the interpreter flushes stdout once more at exit: give it somewhere to
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        raise StdoutClosed from None
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.closed = False
+        self.on_closed: Callable[[], None] | None = None
+
+    @property
+    def is_terminal(self) -> bool:
+        """Somebody watches."""
+        return self._stream.isatty()
+
+    def write(self, text: str) -> None:
+        """One line."""
+        if self.closed:
+            return
+        try:
+            self._stream.write(text + "\n")
+            self._stream.flush()
+        except BrokenPipeError:
+            self.closed = True
+            # the interpreter flushes stdout once more at exit: give it somewhere to
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+            if self.on_closed is not None:
+                self.on_closed()
 
 
 class JsonOutput:
     """One object: the last test, and those before it under `previous`."""
 
-    def __init__(self, program: str, stream: TextIO) -> None:
+    def __init__(self, program: str, lines: Lines) -> None:
         self._program = program
-        self._stream = stream
+        self._lines = lines
         self.document = self._empty()
         self._previous: list[dict[str, Any]] = []
 
@@ -122,18 +139,18 @@ class JsonOutput:
         """Print the object."""
         if self._previous:
             self.document["previous"] = self._previous
-        write_line(self._stream, dumps(self.document))
+        self._lines.write(dumps(self.document))
 
 
 class StreamOutput:
     """One object a line: {"event": start | interval | end | error, "data": ...}."""
 
-    def __init__(self, program: str, stream: TextIO) -> None:
+    def __init__(self, program: str, lines: Lines) -> None:
         self._program = program
-        self._stream = stream
+        self._lines = lines
 
     def _emit(self, event: str, data: Any) -> None:
-        write_line(self._stream, dumps({"event": event, "data": data}))
+        self._lines.write(dumps({"event": event, "data": data}))
 
     def start(self, data: dict[str, Any]) -> None:
         """A test begins."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from mrc.cli import frame, options
 from mrc.cli.exits import CliError, Exit
+from mrc.cli.output import Output
 from mrc.cli.stop import Stop
 
 PROGRAM = "mrc-recv"
@@ -20,16 +21,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         chosen = options.parse_recv(argv)
     except CliError as error:
         return options.usage_error(PROGRAM, argv, error)
-    output = frame.make_output(PROGRAM, chosen.common.output)
 
-    async def work(stop: Stop) -> Exit:
+    async def work(stop: Stop, output: Output) -> Exit:
         import mrc
         from mrc.cli.server import Server
 
         return await Server(chosen, output, mrc.listen).run(stop)
 
     peer = f"{chosen.common.bind or '::'} port {chosen.common.port}"
-    return frame.run(chosen.common, output, peer, work)
+    return frame.run(PROGRAM, chosen.common, peer, work)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from mrc.cli import frame, options
 from mrc.cli.exits import CliError, Exit
+from mrc.cli.output import Output
 from mrc.cli.stop import Stop
 
 PROGRAM = "mrc-send"
@@ -20,9 +21,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         chosen = options.parse_send(argv)
     except CliError as error:
         return options.usage_error(PROGRAM, argv, error)
-    output = frame.make_output(PROGRAM, chosen.common.output)
 
-    async def work(stop: Stop) -> Exit:
+    async def work(stop: Stop, output: Output) -> Exit:
         import mrc
         from mrc.cli.client import Client
 
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return Exit.OK
 
     peer = f"{chosen.host} port {chosen.common.port}"
-    return frame.run(chosen.common, output, peer, work)
+    return frame.run(PROGRAM, chosen.common, peer, work)
 
 
 if __name__ == "__main__":

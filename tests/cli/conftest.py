@@ -14,7 +14,7 @@ import pytest
 from mrc.cli.client import Client
 from mrc.cli.exits import CliError, Exit, from_exception
 from mrc.cli.options import parse_recv, parse_send
-from mrc.cli.output import JsonOutput
+from mrc.cli.output import JsonOutput, Lines
 from mrc.cli.server import Server
 from mrc.cli.stop import Stop
 
@@ -28,7 +28,7 @@ class Side:
     def __init__(self, program: str) -> None:
         self.program = program
         self.stream = io.StringIO()
-        self.output = JsonOutput(program, self.stream)
+        self.output = JsonOutput(program, Lines(self.stream))
         self.stop = Stop()
         self.code: Exit | None = None
 
