@@ -93,12 +93,16 @@ TEST(pump_events__a_dead_path_is_reported)
     transfer(&w);
     CHECK((w.e[0].bits & MRC_TURN_EVENT) != 0);
     struct mrc_ev_event ev[4];
-    CHECK(mrc_pump_events(w.e[0].p, ev, 4) >= 1);
-    CHECK_EQ(ev[0].ev, 0x0003C102);
-    CHECK_EQ(ev[0].to, MRC_EV_ASSUMED_BAD);
-    CHECK_EQ(ev[0].table, w.e[0].path);
-    while (mrc_pump_events(w.e[0].p, ev, 4) == 4)
-        ;
+    int dead = 0; /* a busy host may make others late as well */
+    int n;
+    do {
+        n = mrc_pump_events(w.e[0].p, ev, 4);
+        for (int i = 0; i < n; i++) {
+            dead += ev[i].ev == 0x0003C102 && ev[i].to == MRC_EV_ASSUMED_BAD ? 1 : 0;
+            CHECK_EQ(ev[i].table, w.e[0].path);
+        }
+    } while (n == 4);
+    CHECK(dead >= 1);
     CHECK_EQ(mrc_pump_events(w.e[0].p, ev, 4), 0);
     pump_pair_close(&w);
 }

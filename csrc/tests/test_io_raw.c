@@ -18,6 +18,10 @@ static void child_fabric(void)
     child_write("/proc/sys/net/ipv6/conf/all/seg6_enabled", "1");
     child_write("/proc/sys/net/ipv6/conf/lo/seg6_enabled", "1");
     CHECK_EQ(system("ip -6 addr add fcbb::1/128 dev lo nodad"), 0);
+    /* The kernel adds the local route from a work queue, so it may come after the address. */
+    CHECK_EQ(system("for i in $(seq 500); do ip -6 route show table local | grep -q fcbb::1 &&"
+                    " exit 0; sleep 0.01; done; exit 1"),
+             0);
 }
 
 /* IPv6 header in front of len bytes. */
