@@ -21,6 +21,7 @@ void mrc_emit(const struct mrc_env *env, const struct mrc_peer *peer,
     out->lane = entry->lane;
     out->port = entry->port;
     out->tclass = tclass;
+    out->train = 0;
     out->tail_len = (uint8_t)(pkt->pad + MRC_ICRC_LEN);
     memset(out->tail, 0, sizeof out->tail);
 

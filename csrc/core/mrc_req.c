@@ -104,8 +104,8 @@ static uint32_t req_payload_len(const struct mrc_wqe *w, uint32_t k, uint32_t mt
 }
 
 /* Packet k of a work request; all but A, rtx and the EV follow from it. */
-static void req_build(const struct mrc_req_ctx *c, const struct mrc_wqe *w, uint32_t k, bool ar,
-                      bool rtx, uint16_t ev, struct mrc_tx_pkt *out)
+static void req_build(const struct mrc_req *r, const struct mrc_req_ctx *c, const struct mrc_wqe *w,
+                      uint32_t k, bool ar, bool rtx, uint16_t ev, struct mrc_tx_pkt *out)
 {
     struct mrc_pkt p;
     const uint32_t mtu = c->peer->path_mtu;
@@ -125,6 +125,7 @@ static void req_build(const struct mrc_req_ctx *c, const struct mrc_wqe *w, uint
     p.payload = p.payload_len > 0 ? w->from + (size_t)k * mtu : NULL;
     const uint8_t tclass = rtx ? c->env->tclass_retx : c->env->tclass_data;
     mrc_emit(c->env, c->peer, mrc_path_entry(c->path, ev), tclass, &p, out);
+    out->train = r->train_max;
     c->stats->packets_sent++;
     c->stats->bytes_sent += p.payload_len;
     if (rtx)
@@ -225,7 +226,7 @@ static enum mrc_req_block req_tx_new(struct mrc_req *r, const struct mrc_req_ctx
     /* B.2.4: on the last packet of a signalled request, and when nothing more can follow it. */
     s->ar = (last && (w->flags & MRC_SEND_SIGNALED) != 0) || !req_new_allowed(r) ||
             mrc_cc_want_ack(c->cc);
-    req_build(c, w, k, s->ar, false, ev, out);
+    req_build(r, c, w, k, s->ar, false, ev, out);
     return MRC_REQ_SENT;
 }
 
@@ -241,7 +242,7 @@ static enum mrc_req_block req_tx_again(struct mrc_req *r, const struct mrc_req_c
         return MRC_REQ_NO_PATH;
     req_sent(r, c, s->nominal);
     mrc_txtrack_sent(&r->tx, psn, s->wqe, ev, mrc_env_retx_class(c->env), s->nominal, c->now);
-    req_build(c, w, (uint32_t)mrc_psn_diff(psn, w->first), s->ar, true, ev, out);
+    req_build(r, c, w, (uint32_t)mrc_psn_diff(psn, w->first), s->ar, true, ev, out);
     return MRC_REQ_SENT;
 }
 
@@ -258,7 +259,7 @@ static bool req_tx_ack_query(struct mrc_req *r, const struct mrc_req_ctx *c, str
     const uint16_t ev = req_select(r, c, MRC_EV_NONE);
     if (ev == MRC_EV_NONE)
         return false;
-    req_build(c, w, w->npkts - 1, true, true, ev, out);
+    req_build(r, c, w, w->npkts - 1, true, true, ev, out);
     return true;
 }
 

@@ -33,6 +33,7 @@ struct mrc_tx_pkt {
     uint8_t tclass;   /* DSCP << 2 | ECN */
     uint8_t hdr_len;  /* BTH and extension headers */
     uint8_t tail_len; /* pad and iCRC: 4..7 */
+    uint8_t train;    /* most packets that may leave as one message with this one; 0: no limit */
     uint8_t hdr[MRC_HDR_MAX];
     uint8_t tail[8];
 };

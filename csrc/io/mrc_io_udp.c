@@ -225,13 +225,14 @@ static void udp_lane_close(struct mrc_io *io, uint32_t lane)
 /* ---- building messages ---- */
 
 /* How many packets from list[0] on make one message: equal class and length, a shorter one ends
- * it. */
+ * it, and no more than the sender wants to have in one. */
 static struct udp_msg udp_plan(const struct mrc_io_udp *u, size_t at, size_t n)
 {
     const struct mrc_tx_pkt *first = u->list[at];
     const uint32_t segment = mrc_tx_udp_len(first) - 8u;
     struct udp_msg m = {.first = (uint16_t)at, .count = 1, .bytes = segment};
-    while (u->gso && at + m.count < n && m.count < UDP_SEGMENTS_MAX) {
+    const uint32_t most = first->train != 0 ? first->train : UDP_SEGMENTS_MAX;
+    while (u->gso && at + m.count < n && m.count < most) {
         const struct mrc_tx_pkt *pkt = u->list[at + m.count];
         const uint32_t len = mrc_tx_udp_len(pkt) - 8u;
         if (pkt->tclass != first->tclass || len > segment || m.bytes + len > UDP_TRAIN_BYTES)
