@@ -151,7 +151,7 @@ class FakeConn:
         self.handlers[method] = handler
 
     def stats(self) -> QpStats:
-        values = {**self.counters, "state": QpState.RTS, "error": WcStatus.SUCCESS}
+        values: dict[str, Any] = {**self.counters, "state": QpState.RTS, "error": WcStatus.SUCCESS}
         return QpStats(**values)
 
     def path_stats(self) -> list[PathStats]:
@@ -168,8 +168,8 @@ class FakeConn:
         return {"icrc": 0}
 
     def port_stats(self) -> PortStats:
-        numbers = dict.fromkeys(PortStats.__dataclass_fields__, 0)
-        return PortStats(**{**numbers, "caps": PortCap.GSO, "kind": Backend.MEM})
+        values: dict[str, Any] = dict.fromkeys(PortStats.__dataclass_fields__, 0)
+        return PortStats(**{**values, "caps": PortCap.GSO, "kind": Backend.MEM})
 
     def lose(self, why: str = "the peer vanished") -> None:
         """As seen from this end: the connection is gone."""

@@ -10,6 +10,7 @@ import os
 import random
 import socket
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -256,7 +257,7 @@ async def test_work_beyond_the_grace_is_cancelled():
 # -- tables
 
 
-def path(ev: int, state: str = "GOOD") -> dict:
+def path(ev: int, state: str = "GOOD") -> dict[str, Any]:
     return {"ev": ev, "plane": 1 + ev % 4, "state": state, "packets_sent": 10, "packets_lost": 0,
             "retransmits": 0, "ecn_marks": 0, "rtt_us": {"min": 1.0, "avg": 2.0, "max": 3.0}}
 

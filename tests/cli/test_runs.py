@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -190,8 +191,8 @@ async def test_a_second_client_is_told_that_the_receiver_is_busy(pair, wait_for)
     assert (pair.send.code, pair.recv.code) == (Exit.OK, Exit.OK)
 
 
-_REFUSALS = [[], None, {"refused": "no", "code": "x"}, {"refused": None, "code": 99}]
-_RESULTS = [{}, {"stream": 3}, {"stream": {}}, {"stream": {"bytes": -1}, "cpu": []}]
+_REFUSALS: list[Any] = [[], None, {"refused": "no", "code": "x"}, {"refused": None, "code": 99}]
+_RESULTS: list[Any] = [{}, {"stream": 3}, {"stream": {}}, {"stream": {"bytes": -1}, "cpu": []}]
 
 
 @pytest.mark.parametrize(("method", "answer"), [

@@ -50,8 +50,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as tmp:
         profile = Path(tmp) / "callgrind.out"
         run = subprocess.run(
-            ["valgrind", "--tool=callgrind", f"--callgrind-out-file={profile}", BINARY]
-            + [str(MESSAGES)],
+            [
+                "valgrind",
+                "--tool=callgrind",
+                f"--callgrind-out-file={profile}",
+                str(BINARY),
+                str(MESSAGES),
+            ],
             capture_output=True,
             text=True,
             check=True,
