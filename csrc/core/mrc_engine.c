@@ -86,6 +86,10 @@ static void engine_rx_trimmed(struct mrc_engine *e, const struct mrc_rx_pkt *p, 
         e->env.drops[MRC_DROP_OPCODE]++;
         return;
     }
+    if (mrc_engine_qp(e, pkt.dqp) == NULL) { /* no iCRC vouches for this number */
+        e->env.drops[MRC_DROP_TRIM_OFF]++;
+        return;
+    }
     struct mrc_qp *q = engine_qp_of(e, pkt.dqp, p->src);
     if (q == NULL)
         return;

@@ -59,6 +59,6 @@ bool mrc_mr_allows(const struct mrc_mr *mr, uint64_t va, uint64_t len, uint8_t a
         return false;
     const uint64_t off = va - start;
     if (len == 0)
-        return off < mr->len || mr->len == 0;
+        return off < mr->len || off == 0;
     return off < mr->len && len <= mr->len - off;
 }

@@ -2,8 +2,8 @@
 /* Requester, feedback: SACK (B.5), NACK (B.7), transport ACK (B.6). */
 #include "mrc_req.h"
 
-/* rcvd_bytes says more than was in flight only through rounding and late originals; more than this
- * is a lie, and would let the peer open the window without end. */
+/* rcvd_bytes says more than was in flight only through rounding and late originals. Below this the
+ * share in flight never falls, or one lie after the other would open the window without end. */
 enum { MRC_RCVD_SLACK_BYTES = 1 << 16 };
 
 /* ---- newly received packets ---- */
@@ -104,9 +104,10 @@ static uint32_t req_new_bytes(struct mrc_req *r, const struct mrc_pkt *p, bool *
     if (delta <= 0)
         return 0;
     r->prev_rcvd = p->rcvd_bytes;
-    const int64_t most = (r->inflight > 0 ? r->inflight : 0) + MRC_RCVD_SLACK_BYTES;
-    const int64_t bytes = (int64_t)delta * 256;
-    return (uint32_t)(bytes < most ? bytes : most);
+    const int64_t most = r->inflight + MRC_RCVD_SLACK_BYTES;
+    if (most <= 0)
+        return 0;
+    return (uint32_t)mrc_min64((uint64_t)delta * 256, (uint64_t)most);
 }
 
 /* What the SACK says about EVs: the mark of the reflected one, the answer to a probe. */
@@ -285,16 +286,19 @@ enum mrc_wc_status mrc_req_ack(struct mrc_req *r, const struct mrc_req_ctx *c,
         c->env->drops[MRC_DROP_ACK_RANGE]++;
         return MRC_WC_SUCCESS;
     }
+    const uint8_t kind = p->syndrome & 0x60;
+    if (kind != 0 && kind != 0x60) { /* RNR and the reserved kind never occur (A.6) */
+        c->env->drops[MRC_DROP_ACK_RANGE]++;
+        return MRC_WC_SUCCESS;
+    }
     c->stats->acks_received++;
-    if ((p->syndrome & 0x60) == 0x60) {
+    if (kind != 0) {
         /* What came before the refused packet was fine and completes as such. */
         const bool beyond = mrc_psn_after(psn, r->tx.unack);
         return req_complete_upto(r, c, beyond ? r->tx.unack : mrc_psn_add(psn, -1))
                    ? req_nak_status(p->syndrome)
                    : MRC_WC_LOC_QP_OP_ERR;
     }
-    if ((p->syndrome & 0x60) != 0)
-        return MRC_WC_SUCCESS; /* RNR and reserved kinds never occur (A.6) */
     if (req_received_upto(r, psn, psn, false) > 0) {
         r->retry = 0;
         r->retry_counted_ns = c->now;

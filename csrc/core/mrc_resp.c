@@ -325,6 +325,14 @@ static uint16_t resp_reverse(struct mrc_resp *r, const struct mrc_resp_ctx *c, u
     return mrc_path_select_control(c->path, &r->cursor, 0);
 }
 
+/* ack_psn as the offset that SETH has room for. A duplicate may lie farther back than 16 bits reach,
+ * and a cut-off offset would report a packet that never came: then cack itself stands for it. */
+static int16_t resp_ack_offset(const struct mrc_resp *r, const struct mrc_sack_due *d)
+{
+    const int32_t off = d->pr ? 0 : mrc_psn_diff(d->psn, r->rx.cack);
+    return off >= INT16_MIN && off <= INT16_MAX ? (int16_t)off : 0;
+}
+
 static void resp_build_sack(struct mrc_resp *r, const struct mrc_resp_ctx *c, struct mrc_pkt *p)
 {
     const struct mrc_sack_due d = r->due[r->due_head % MRC_DUE_RING];
@@ -335,7 +343,7 @@ static void resp_build_sack(struct mrc_resp *r, const struct mrc_resp_ctx *c, st
     p->mark = d.mark;
     p->pr = d.pr;
     p->probe_id = d.probe_id;
-    p->ack_psn_offset = d.pr ? 0 : (int16_t)mrc_psn_diff(d.psn, r->rx.cack);
+    p->ack_psn_offset = resp_ack_offset(r, &d);
     p->entropy = d.ev;
     p->cack_psn = r->rx.cack.v;
     p->mpr = (uint8_t)c->mpr_now;

@@ -6,7 +6,7 @@ enum { MRC_RX_NACK_REACH = 1 << 22 };
 
 size_t mrc_rxtrack_bytes(uint32_t window_max)
 {
-    return 3 * mrc_bits_bytes(mrc_bits_capacity(window_max));
+    return 4 * mrc_bits_bytes(mrc_bits_capacity(window_max));
 }
 
 void mrc_rxtrack_init(struct mrc_rxtrack *t, void *mem, uint32_t window_max)
@@ -18,6 +18,7 @@ void mrc_rxtrack_init(struct mrc_rxtrack *t, void *mem, uint32_t window_max)
     mrc_bits_init(&t->got, m, cap);
     mrc_bits_init(&t->ar, m + mrc_bits_bytes(cap), cap);
     mrc_bits_init(&t->last, m + 2 * mrc_bits_bytes(cap), cap);
+    mrc_bits_init(&t->news, m + 3 * mrc_bits_bytes(cap), cap);
 }
 
 void mrc_rxtrack_start(struct mrc_rxtrack *t, struct mrc_psn rq_psn, uint32_t window)
@@ -26,11 +27,13 @@ void mrc_rxtrack_start(struct mrc_rxtrack *t, struct mrc_psn rq_psn, uint32_t wi
     mrc_bits_init(&t->got, t->got.word, t->capacity);
     mrc_bits_init(&t->ar, t->ar.word, t->capacity);
     mrc_bits_init(&t->last, t->last.word, t->capacity);
+    mrc_bits_init(&t->news, t->news.word, t->capacity);
     t->cack = mrc_psn_add(rq_psn, -1);
     t->max_rcv = t->cack;
     t->unsacked = rq_psn;
     t->window = window;
     t->ooo_count = 0;
+    t->news_count = 0;
     t->rcvd_bytes = 0;
 }
 
@@ -74,6 +77,8 @@ struct mrc_rx_advance mrc_rxtrack_accept(struct mrc_rxtrack *t, struct mrc_psn p
     const struct mrc_psn first = mrc_psn_add(t->cack, 1);
     if (!mrc_psn_eq(psn, first)) {
         t->ooo_count++;
+        t->news_count++;
+        mrc_bits_set(&t->news, psn.v);
         if (mrc_psn_after(t->unsacked, psn))
             t->unsacked = psn;
         return adv;
@@ -83,6 +88,8 @@ struct mrc_rx_advance mrc_rxtrack_accept(struct mrc_rxtrack *t, struct mrc_psn p
     adv.psns = run;
     adv.ar_passed = mrc_bits_take(&t->ar, first.v, run) > 0;
     adv.messages = mrc_bits_take(&t->last, first.v, run);
+    if (t->news_count > 0)
+        t->news_count -= mrc_bits_take(&t->news, first.v, run);
     t->cack = mrc_psn_add(t->cack, (int32_t)run);
     t->ooo_count -= run - 1;
     if (!mrc_psn_after(t->unsacked, t->cack))
@@ -92,38 +99,36 @@ struct mrc_rx_advance mrc_rxtrack_accept(struct mrc_rxtrack *t, struct mrc_psn p
 
 /* MRC B.4, H36: from cack+1 while everything fits in 64 bits; else from the lowest PSN that no SACK
  * has reported, but not so high that the newest arrival falls out. The SACKs of a window wider than
- * 64 PSNs so walk over all of it. */
+ * 64 PSNs so walk over all of it, once: were a late arrival to start another walk over what was
+ * told already, one small packet would be answered by a hundred. */
 struct mrc_sack_map mrc_rxtrack_sack(struct mrc_rxtrack *t)
 {
     struct mrc_sack_map map = {1, 0, false};
     const int32_t span = mrc_psn_diff(t->max_rcv, t->cack);
-    if (span <= 0) {
-        t->unsacked = mrc_psn_add(t->cack, 1);
+    if (span <= 0)
         return map;
-    }
     int32_t base = 1;
     if (span > 64) {
-        const uint32_t left = (uint32_t)mrc_psn_diff(mrc_psn_add(t->max_rcv, 1), t->unsacked);
-        const uint32_t skip = mrc_bits_next(&t->got, t->unsacked.v, left);
-        base = mrc_psn_diff(mrc_psn_add(t->unsacked, (int32_t)skip), t->cack);
-        if (base > span - 63)
-            base = span - 63;
+        base = span - 63;
+        if (t->news_count > 0) {
+            const int32_t from = mrc_psn_diff(t->unsacked, t->cack);
+            const uint32_t left = (uint32_t)(span - from + 1);
+            const int32_t lowest = from + (int32_t)mrc_bits_next(&t->news, t->unsacked.v, left);
+            base = lowest < base ? lowest : base;
+        }
     }
+    const struct mrc_psn first = mrc_psn_add(t->cack, base);
+    const uint32_t covered = mrc_min32(64, (uint32_t)(span - base + 1));
     map.offset = (int16_t)base;
-    map.bitmap = mrc_bits_export64(&t->got, mrc_psn_add(t->cack, base).v);
+    map.bitmap = mrc_bits_export64(&t->got, first.v);
     /* Bits above max_rcv: the ring may be smaller than base + 63 and show low PSNs again. */
-    if (base + 63 > span)
-        map.bitmap &= ((uint64_t)2 << (span - base)) - 1;
-    const int32_t covered = base + 64;
-    if (covered > span) {
-        t->unsacked = mrc_psn_add(t->max_rcv, 1);
-        return map;
-    }
-    const struct mrc_psn next = mrc_psn_add(t->cack, covered);
+    map.bitmap &= ~(uint64_t)0 >> (64 - covered);
+    if (t->news_count > 0)
+        t->news_count -= mrc_bits_take(&t->news, first.v, covered);
+    const struct mrc_psn next = mrc_psn_add(first, (int32_t)covered);
     if (mrc_psn_after(next, t->unsacked))
         t->unsacked = next;
-    const uint32_t left = (uint32_t)mrc_psn_diff(mrc_psn_add(t->max_rcv, 1), t->unsacked);
-    map.more = mrc_bits_next(&t->got, t->unsacked.v, left) < left;
+    map.more = t->news_count > 0;
     return map;
 }
 

@@ -18,12 +18,14 @@ struct mrc_rxtrack {
     struct mrc_bits got;     /* arrived, above cack */
     struct mrc_bits ar;      /* of those: had BTH.A */
     struct mrc_bits last;    /* of those: last packet of its message */
+    struct mrc_bits news;    /* of those: no SACK has reported it */
     struct mrc_psn cack;     /* it and everything before has arrived */
     struct mrc_psn max_rcv;  /* highest that has arrived */
-    struct mrc_psn unsacked; /* nothing that arrived in (cack, unsacked) is unreported */
+    struct mrc_psn unsacked; /* no news in (cack, unsacked) */
     uint32_t window;         /* PSNs above cack that are accepted: MPR x 128 */
     uint32_t capacity;       /* of the bit rings */
     uint32_t ooo_count;      /* arrived above cack */
+    uint32_t news_count;     /* bits in news */
     uint64_t rcvd_bytes;     /* nominal sizes of all new packets */
 };
 

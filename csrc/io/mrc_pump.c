@@ -19,6 +19,7 @@
 enum {
     PUMP_BUDGET = 1024,
     PUMP_EPOLL = 64,
+    PUMP_RX_FLOOR = 16, /* what a burst costs of the budget, however little came out of it */
     PUMP_TAG_TIMER = 0,
     PUMP_TAG_KICK = 1,
 };
@@ -237,7 +238,8 @@ static void pump_rx(struct mrc_pump *p, struct pump_turn *t)
             const size_t n = io->ops->rx(io, p->rx, mrc_min32(left, PUMP_RX_BURST));
             if (n > 0)
                 mrc_engine_rx(p->engine, p->rx, n, t->now);
-            left -= (uint32_t)n;
+            /* What the port threw away cost time as well: a flood of it must not hold the turn. */
+            left -= mrc_min32(left, (uint32_t)mrc_max64(n, PUMP_RX_FLOOR));
             any = any || io->rx_ready != 0;
         }
     }
