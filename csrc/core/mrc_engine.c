@@ -216,11 +216,11 @@ static size_t engine_tx_probes(struct mrc_engine *e, struct mrc_tx_pkt *out, siz
         while (q != NULL && n < max &&
                (entry = mrc_path_probe_due(p->table, &id, now)) != MRC_EV_NONE)
             mrc_qp_tx_probe(q, entry, id, &out[n++], now);
+        mrc_heap_set(&e->timers, &p->timer, mrc_path_deadline(p->table));
         if (entry != MRC_EV_NONE)
             break; /* out is full */
         mrc_list_remove(
             &p->probing); /* without a prober: the next event of a user brings it back */
-        mrc_heap_set(&e->timers, &p->timer, mrc_path_deadline(p->table));
     }
     return n;
 }

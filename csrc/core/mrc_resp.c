@@ -325,8 +325,9 @@ static uint16_t resp_reverse(struct mrc_resp *r, const struct mrc_resp_ctx *c, u
     return mrc_path_select_control(c->path, &r->cursor, 0);
 }
 
-/* ack_psn as the offset that SETH has room for. A duplicate may lie farther back than 16 bits reach,
- * and a cut-off offset would report a packet that never came: then cack itself stands for it. */
+/* ack_psn as the offset that SETH has room for. A duplicate may lie farther back than 16 bits
+ * reach, and a cut-off offset would report a packet that never came: then cack itself stands for
+ * it. */
 static int16_t resp_ack_offset(const struct mrc_resp *r, const struct mrc_sack_due *d)
 {
     const int32_t off = d->pr ? 0 : mrc_psn_diff(d->psn, r->rx.cack);
