@@ -20,6 +20,7 @@ from mrc.cli.stop import Stop
 from mrc.cli.stream import Stream
 from mrc.cli.units import powers_of_two
 from mrc.cli.verdict import Outcome, client_end, failure, sweep_row
+from mrc.ev import EvProfile
 
 SILENCE_S = 30.0
 FINISH_TIMEOUT_S = 60.0
@@ -87,7 +88,9 @@ class Client:
         options = self._options
         common = options.common
         more: dict[str, Any] = {}
-        if options.evs is not None:
+        if common.ev_profile is not None:
+            more["ev_profile"] = self._profile(common.ev_profile)
+        elif options.evs is not None:
             more["evs"] = options.evs
         if common.udp_port is not None:
             more["udp_port"] = common.udp_port
@@ -96,12 +99,19 @@ class Client:
         if self._links:
             more["context"] = self._links[0].conn.context
         return await self._connect(
-            options.host, common.port, sport_base=options.sport_base,
-            ev_profile=common.ev_profile, backend=common.backend, mtu=options.mtu,
-            depth=options.depth + SPARE_WRITES, imm_queue=IMM_QUEUE, cc=options.cc,
-            window=options.window, train=options.train or "auto",
+            options.host, common.port, sport_base=options.sport_base, backend=common.backend,
+            mtu=options.mtu, depth=options.depth + SPARE_WRITES, imm_queue=IMM_QUEUE,
+            cc=options.cc, window=options.window, train=options.train or "auto",
             timeout=options.connect_timeout, seed=options.seed, start_psn=options.start_psn,
             **more)
+
+    def _profile(self, path: str) -> EvProfile:
+        """MrcProfileError for one that cannot be used; CliError when -e says otherwise."""
+        profile = EvProfile.load(path)
+        wanted = self._options.evs
+        if wanted is not None and wanted != len(profile):
+            raise CliError(Exit.USAGE, f"-e {wanted}, but {path} has {len(profile)} EVs")
+        return profile
 
     async def _on_abort(self, params: dict[str, Any]) -> dict[str, Any]:
         """The receiver gives up: everything ends with its words."""

@@ -102,7 +102,7 @@ class HumanOutput:
 
     def error(self, text: str) -> None:
         """On stderr, where scripts expect it."""
-        say(self._program, f"error: {text}")
+        say(self._program, text)
 
     def note(self, text: str) -> None:
         """A line in between."""

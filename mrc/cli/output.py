@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, Protocol, TextIO
 
+from mrc.cli.units import format_bytes, format_rate
+
 _PREVIOUS_KEPT = 100
 
 
@@ -63,6 +65,15 @@ def say(program: str, text: str) -> None:
     """A line on stderr; nobody listening there is no reason to fail."""
     with contextlib.suppress(OSError):
         print(f"{program}: {text}", file=sys.stderr, flush=True)
+
+
+def show_progress(program: str, flow: dict[str, Any]) -> None:
+    """While stdout is silent, a person at the terminal sees that something goes on."""
+    if sys.stderr.isatty():
+        text = (f"{program}: {flow['end']:.1f} s, {format_bytes(flow['bytes'])}, "
+                f"{format_rate(flow['bits_per_second'])}")
+        with contextlib.suppress(OSError):
+            print(f"\r{text:70}\r", end="", file=sys.stderr, flush=True)
 
 
 class Lines:
@@ -118,6 +129,7 @@ class JsonOutput:
     def interval(self, data: dict[str, Any]) -> None:
         """A part of it is over."""
         self.document["intervals"].append(data)
+        show_progress(self._program, data["sum"])
 
     def step(self, data: dict[str, Any]) -> None:
         """Nothing: `end` holds the sweep."""
@@ -128,7 +140,7 @@ class JsonOutput:
 
     def error(self, text: str) -> None:
         """Reported on stderr as well."""
-        say(self._program, f"error: {text}")
+        say(self._program, text)
         self.document.setdefault("error", text)
 
     def note(self, text: str) -> None:
@@ -169,7 +181,7 @@ class StreamOutput:
 
     def error(self, text: str) -> None:
         """Reported on stderr as well."""
-        say(self._program, f"error: {text}")
+        say(self._program, text)
         self._emit("error", text)
 
     def note(self, text: str) -> None:

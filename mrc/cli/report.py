@@ -143,7 +143,10 @@ def common_end(runs: Sequence[TestRun]) -> dict[str, Any]:
     link = runs[-1].links[0]
     return {
         "paths": [path_json(p) for p in combine_paths(grown)],
-        "mrc": {**mrc_json(g.qp for g in grown), "ev_events": events},
+        "mrc": {
+            **mrc_json(g.qp for g in grown), "ev_events": events,
+            "ev_events_dropped": sum(run.events_dropped for run in runs),
+        },
         "ports": link.ports(),
         "drops": link.drops(),
     }

@@ -14,6 +14,8 @@ from mrc.cli.measure import CpuClock, Progress
 from mrc.cli.protocol import TestParams
 from mrc.telemetry import Snapshot, event_json
 
+EVENTS_MAX = 10_000
+
 
 class TestRun:
     """Takes snapshots of all links of a test; `clock_ns` is the zero of the times it reports."""
@@ -33,6 +35,7 @@ class TestRun:
         self.base = self.snapshots()
         self.cpu = CpuClock()
         self.events: list[dict[str, Any]] = []
+        self.events_dropped = 0
         self.end_ns = 0
         self.cpu_percent = (0.0, 0.0, 0.0)
         self._final: list[Snapshot] | None = None
@@ -72,14 +75,16 @@ class TestRun:
             before = now
 
     def take_events(self) -> list[dict[str, Any]]:
-        """EV events since the last call; all are kept for the end as well."""
+        """EV events since the last call; the first EVENTS_MAX are kept for the end as well."""
         new = [
             event_json(event, self.clock_ns)
             for link in self._tables() for event in link.take_events()
             if event.time >= self.start_ns
         ]
         new.sort(key=lambda event: event["t"])
-        self.events.extend(new)
+        kept = new[: EVENTS_MAX - len(self.events)]
+        self.events.extend(kept)
+        self.events_dropped += len(new) - len(kept)
         return new
 
     def _tables(self) -> list[Link]:

@@ -48,7 +48,7 @@ class Server:
         self._output.note(f"listening on [{host}]:{port}")
         acceptor = asyncio.create_task(self._accept(server))
         try:
-            return await self._serve(stop)
+            return await self._serve(stop, acceptor)
         finally:
             for task in (acceptor, *self._guests):
                 task.cancel()
@@ -58,12 +58,12 @@ class Server:
             server.close()
             await server.wait_closed(timeout=5.0)
 
-    async def _serve(self, stop: Stop) -> Exit:
+    async def _serve(self, stop: Stop, acceptor: asyncio.Task[None]) -> Exit:
         wait = self._options.idle_timeout if (
             self._options.one_off and self._options.idle_timeout_given) else None
         while True:
             try:
-                session, error = await stop.within(asyncio.wait_for(self._ended.get(), wait))
+                session, error = await stop.within(self._next(acceptor, wait))
             except TimeoutError:
                 if self._session is not None:
                     continue
@@ -76,6 +76,24 @@ class Server:
                 return self._result(session, error)
             if error is not None:
                 self._output.error(str(error))
+
+    async def _next(
+        self, acceptor: asyncio.Task[None], limit_s: float | None
+    ) -> tuple[Session, CliError | None]:
+        """The next session that is over. TimeoutError; what ended the acceptor, if that comes."""
+        ended = asyncio.ensure_future(self._ended.get())
+        waits: set[asyncio.Future[Any]] = {ended, acceptor}
+        try:
+            done, _ = await asyncio.wait(
+                waits, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                raise TimeoutError
+            if acceptor in done:
+                acceptor.result()
+                raise CliError(Exit.ENVIRONMENT, "the listening socket was closed")
+            return ended.result()
+        finally:
+            ended.cancel()
 
     @staticmethod
     def _result(session: Session, error: CliError | None) -> Exit:

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The reference page names every option and every key, and no option that does not exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mrc.cli.options import recv_parser, send_parser
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
+
+
+def options():
+    return {name for parser in (send_parser(), recv_parser())
+            for action in parser._actions for name in action.option_strings}
+
+
+def test_every_option_is_on_the_page():
+    """Of several names of an option one is enough."""
+    text = PAGE.read_text()
+    for parser in (send_parser(), recv_parser()):
+        for action in parser._actions:
+            names = [n for n in action.option_strings if n not in ("-h", "--help", "--version")]
+            if names:
+                assert any(re.search(rf"(?<![\w-]){name}\b", text) for name in names), names
+
+
+def test_every_option_on_the_page_exists():
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", PAGE.read_text()))
+    assert named <= options()
+
+
+def keys(value):
+    """All keys but those inside `ports` and `drops`, which counters.md explains."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            if key not in ("ports", "drops"):
+                yield from keys(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from keys(item)
+
+
+@pytest.mark.parametrize("load", ["-n 3 --bidir -P 2 -i 0.05", "-n 3 --latency --sweep 1:2"])
+async def test_every_key_is_on_the_page(pair, load):
+    await pair.run(load)
+    text = PAGE.read_text()
+    known = {"event", "data", "previous", "protocol", "imm", "sweep", "evs", "ev_profile", "mtu",
+             "cc", "window", "train", "test", "host", "port", "time", "timesecs", "omitted"}
+    for document in (pair.send.json, pair.recv.json):
+        missing = {key for key in keys(document) if not re.search(rf"\b{key}\b", text)}
+        assert missing <= known
