@@ -11,6 +11,7 @@ Works for root, and for an ordinary user inside a user namespace. Needs Linux 6.
 Why ``ip -batch`` and no netlink library, and why the namespaces have no names: ADR 0020.
 """
 
+from .capture import Capture
 from .counters import SpineCounters, Traffic
 from .errors import FabricError, FabricUnavailableError
 from .fabric import Fabric, Host, cleanup_stale, why_unavailable
@@ -19,6 +20,7 @@ from .plan import FabricSpec, Path, Role, carrier, host_address, paths_between, 
 from .profile import Mode, ev_profile
 
 __all__ = [
+    "Capture",
     "Fabric",
     "FabricError",
     "FabricSpec",
