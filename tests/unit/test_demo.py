@@ -144,6 +144,19 @@ def test_congestion_marks_do_not_fill_the_log():
     assert story.log == []
 
 
+def test_paths_that_change_together_share_a_line():
+    story, _ = told([])
+    story.heal_at = None
+    others = [event(4.0, "GOOD", "ASSUMED_BAD", ev=SPORT_BASE + i) for i in (0, 1, 2)]
+    same = event(4.0, "GOOD", "GOOD", ev=SPORT_BASE)
+    story.interval(interval(4.1, [*others, same, GOOD_COURSE[0]]), ZERO + 4.1)
+    texts = [text for _, text in story.log]
+    assert texts == [
+        "3 paths GOOD -> ASSUMED_BAD (loss)",
+        f"{story.name(CUT_EV)} GOOD -> ASSUMED_BAD (loss), 5.0 ms after the cut",
+    ]
+
+
 def printed(what, width: int = 80) -> str:
     console = Console(file=io.StringIO(), width=width, force_terminal=False)
     what(console)

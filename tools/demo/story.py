@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,17 +113,23 @@ class Story:
             row.bits_per_second = path["bytes_sent"] * 8 / seconds if seconds else 0.0
             if self.cut_at is None:
                 self.steady[row.ev] = self.steady.get(row.ev, 0) + path["bytes_sent"]
-        for event in data["mrc"]["ev_events"]:
-            self._event(event)
+        self._events(data["mrc"]["ev_events"])
 
-    def _event(self, event: Mapping[str, Any]) -> None:
-        before, after = event["from"], event["to"]
-        if "SKIP" in (before, after):
-            return  # every congestion mark makes one; the view shows the state
-        at = self.clock.monotonic(event["t"])
-        name = self.name(event["ev"])
-        since = self._since(event["ev"], at, after)
-        self.say(f"{name} {before} -> {after} ({event['reason']}){since}", at)
+    def _events(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """One line for the path whose spine was cut, one for all others that changed alike."""
+        groups: dict[tuple[str, str, str, bool], list[Mapping[str, Any]]] = {}
+        for event in events:
+            before, after = event["from"], event["to"]
+            # Every congestion mark makes a SKIP; the view shows the state, the log need not.
+            if before != after and "SKIP" not in (before, after):
+                key = before, after, event["reason"], event["ev"] == self.cut_ev
+                groups.setdefault(key, []).append(event)
+        for (before, after, reason, _), alike in sorted(groups.items(), key=_first_time):
+            at = self.clock.monotonic(alike[0]["t"])
+            evs = {event["ev"] for event in alike}
+            who = self.name(alike[0]["ev"]) if len(evs) == 1 else f"{len(evs)} paths"
+            since = self._since(alike[0]["ev"], at, after) if len(evs) == 1 else ""
+            self.say(f"{who} {before} -> {after} ({reason}){since}", at)
 
     def _since(self, ev: int, at: float, after: str) -> str:
         if ev != self.cut_ev:
@@ -138,3 +144,7 @@ class Story:
         """A path in words."""
         plane, spine = self.places.get(ev, (0, 0))
         return f"path {ev} (plane {plane}, spine {spine})"
+
+
+def _first_time(group: tuple[Any, list[Mapping[str, Any]]]) -> float:
+    return float(group[1][0]["t"])
