@@ -84,6 +84,7 @@ class Director:
 
     async def _send_bulk(self, result: Result) -> None:
         self.story.new_transfer(f"bulk traffic for {self.bulk_s:.0f} s")
+        self.story.say(f"mrc-send -t {self.bulk_s:g}, every message verified")
         self.story.steady.clear()
         before = self.stage.carried()
         faults = asyncio.create_task(self._cut_and_heal())

@@ -66,6 +66,8 @@ class Story:
     flowing: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the transfer of this phase has moved its first bytes."""
     paths: dict[int, PathRow] = field(init=False)
+    _answered: set[str] = field(default_factory=set)
+    """States the cut path has entered in answer to the cut and the heal."""
 
     def __post_init__(self) -> None:
         """One row per path, in the order of the EVs."""
@@ -132,13 +134,15 @@ class Story:
             self.say(f"{who} {before} -> {after} ({reason}){since}", at)
 
     def _since(self, ev: int, at: float, after: str) -> str:
-        if ev != self.cut_ev:
+        """How long after the cut, or the heal, the first change of the cut path came."""
+        if ev != self.cut_ev or after in self._answered:
             return ""
-        if after == "GOOD" and self.heal_at is not None and at >= self.heal_at:
-            return f", {(at - self.heal_at) * 1e3:.1f} ms after the heal"
-        if after == "ASSUMED_BAD" and self.cut_at is not None and self.heal_at is None:
-            return f", {(at - self.cut_at) * 1e3:.1f} ms after the cut"
-        return ""
+        told = {"ASSUMED_BAD": (self.cut_at, "cut"), "GOOD": (self.heal_at, "heal")}
+        since, what = told.get(after, (None, ""))
+        if since is None or at < since:
+            return ""
+        self._answered.add(after)
+        return f", {(at - since) * 1e3:.1f} ms after the {what}"
 
     def name(self, ev: int) -> str:
         """A path in words."""

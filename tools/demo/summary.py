@@ -44,6 +44,7 @@ def figures(story: Story, result: Result) -> dict[str, Any]:
         "timeouts": mrc.get("timeouts"),
         "longest_gap_ms": mrc.get("longest_gap_ms"),
         "cut": _cut(story, mrc.get("ev_events", [])),
+        "healthy_paths_suspected": _suspected(story, mrc.get("ev_events", [])),
         "problems": list(result.problems),
     }
     found["problems"] += _faults(found)
@@ -78,6 +79,12 @@ def _cut(story: Story, events: Sequence[Mapping[str, Any]]) -> dict[str, Any] | 
     }
 
 
+def _suspected(story: Story, events: Sequence[Mapping[str, Any]]) -> int:
+    """How often a path that nobody cut was taken for dead."""
+    bad = [e for e in events if e["to"] == "ASSUMED_BAD" and e["from"] != "ASSUMED_BAD"]
+    return sum(e["ev"] != story.cut_ev for e in bad)
+
+
 def _faults(found: Mapping[str, Any]) -> list[str]:
     """What must not be. Timing belongs to the remarks: a busy machine is no fault of ours."""
     wrong = []
@@ -106,6 +113,9 @@ def remarks(found: Mapping[str, Any]) -> list[str]:
         notes.append(f"longest gap above {GAP_MS:.0f} ms")
     if found["cut"] and (found["cut"]["back_ms"] or 0.0) > BACK_MS:
         notes.append(f"path back later than {BACK_MS:.0f} ms")
+    if found["healthy_paths_suspected"]:
+        times = found["healthy_paths_suspected"]
+        notes.append(f"healthy paths were taken for dead {times} times, as on a machine too busy")
     return notes
 
 

@@ -44,12 +44,9 @@ async def _live(story: Story, console: Console) -> None:
 
 
 async def _plain(story: Story, console: Console) -> None:
-    said, next_line, phase = 0, 0.0, ""
+    said, next_line = 0, 0.0
     try:
         while True:
-            if story.phase != phase:
-                phase = story.phase
-                console.print(f"{_time(story)} == {phase}", highlight=False, soft_wrap=True)
             said = _say_new(story, console, said)
             if story.goodput and time.monotonic() >= next_line:
                 next_line = time.monotonic() + PLAIN_S
