@@ -49,11 +49,12 @@ def captured(request, fabric: Fabric, tmp_path: Path) -> tuple[Mode, Path]:
     """Every packet on the receiver's port of one plane during a short transfer."""
     mode, backend = request.param
     file = tmp_path / "plane.pcap"
+    fabric.faults.single_packets()
     with (
         Pair(fabric, tmp_path, mode, backend) as pair,
         Capture(fabric.hosts[1], f"plane{PLANE}", file) as capture,
     ):
-        sent = pair.send("-n", str(MESSAGES), "-s", str(SIZE), "--train", "1", "--depth", "4")
+        sent = pair.send("-n", str(MESSAGES), "-s", str(SIZE), "--depth", "4")
     assert sent.code == 0, (sent.errors, sent.stderr)
     assert capture.packets > MESSAGES
     return mode, file

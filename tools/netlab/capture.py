@@ -26,8 +26,8 @@ POLL_S = 0.1
 class Capture:
     """Records both directions of one interface while the context lasts.
 
-    Trains that the kernel has not yet cut up appear as one long packet; send with ``--train 1`` to
-    see packets as on a wire. ``packets`` counts what was written.
+    A train (GSO) appears as one long packet, unless ``faults.single_packets`` cuts trains up.
+    ``packets`` counts what was written.
     """
 
     def __init__(self, host: Host, device: str, file: Path) -> None:

@@ -77,8 +77,18 @@ class Faults:
                 self._set_drop(spine, probability)
             self._loss[spine] = probability
 
+    def single_packets(self, *, on: bool = True) -> None:
+        """Cut trains (GSO) up at the hosts' ports: every packet crosses the fabric by itself."""
+        for host in range(self._spec.hosts):
+            lines = [
+                f"link set dev plane{plane} gso_max_segs {1 if on else 65535}"
+                for plane in range(1, self._spec.planes + 1)
+            ]
+            self._client.batch(config.host_ns(host), "ip", lines)
+
     def clear(self) -> None:
-        """End all cuts and losses. Links that are down stay down, rates stay."""
+        """End all cuts and losses, let trains pass. Links that are down stay down, rates stay."""
+        self.single_packets(on=False)
         self._cut.clear()
         if lossy := [spine for spine, probability in self._loss.items() if probability]:
             self._set_trains(lossy, whole=True)
