@@ -47,15 +47,6 @@ def installed(name: str) -> str:
     return str(script)
 
 
-def listening(process: subprocess.Popen[Any]) -> bool:
-    assert process.poll() is None, f"mrc-recv ended with {process.returncode}"
-    for line in Path(f"/proc/{process.pid}/net/tcp6").read_text().splitlines()[1:]:
-        local, _, state = line.split()[1:4]
-        if local.endswith(f":{PORT:04X}") and state == "0A":
-            return True
-    return False
-
-
 class Pair:
     """A receiver on host 2 that serves transfers from host 1, one after the other."""
 
@@ -72,7 +63,7 @@ class Pair:
 
     def __enter__(self) -> Self:
         try:
-            wait_for(lambda: listening(self.receiver), "mrc-recv listens")
+            wait_for(self._ready, "mrc-recv listens")
         except BaseException:
             self.__exit__()
             raise
@@ -85,6 +76,10 @@ class Pair:
         finally:
             self.receiver.kill()
             self.receiver.wait()
+
+    def _ready(self) -> bool:
+        assert self.receiver.poll() is None, f"mrc-recv ended with {self.receiver.returncode}"
+        return self.fabric.hosts[1].listens(PORT)
 
     def _paths(self, end: int) -> list[str]:
         return ["--backend", self.backend, "--ev-profile", str(self.profiles[end])]

@@ -3,6 +3,7 @@
 
 import io
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,13 @@ def test_paths_that_change_together_share_a_line():
         "3 paths GOOD -> ASSUMED_BAD (loss)",
         f"{story.name(CUT_EV)} GOOD -> ASSUMED_BAD (loss), 5.0 ms after the cut",
     ]
+
+
+def test_the_loopback_shows_when_its_port_is_open():
+    stage = LoopbackStage()
+    assert not stage.listens()
+    with socket.create_server((stage.address, stage.port), family=socket.AF_INET6):
+        assert stage.listens()
 
 
 def printed(what, width: int = 80) -> str:

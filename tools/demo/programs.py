@@ -9,11 +9,10 @@ import json
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-PORT = 18515
 READY_S = 10.0
 STOP_S = 3.0
 LINE_MAX = 1 << 22
@@ -87,20 +86,12 @@ class Program:
         return (await self.process.stderr.read()).decode(errors="replace")
 
 
-async def wait_listening(program: Program, port: int = PORT) -> None:
-    """Until the program has its TCP port open, as the kernel's socket table tells."""
+async def wait_ready(program: Program, ready: Callable[[], bool]) -> None:
+    """Until ``ready``; DemoError when the program ends before that, or takes too long."""
     deadline = time.monotonic() + READY_S
-    table = Path(f"/proc/{program.process.pid}/net/tcp6")
-    wanted = f":{port:04X} "
-    while True:
+    while not ready():
         if program.process.returncode is not None:
             raise DemoError(f"{program.name} ended at once: {await program.complaint()}")
-        with contextlib.suppress(OSError):
-            # procfs answers at once
-            for line in table.read_text().splitlines()[1:]:  # noqa: ASYNC240
-                local, _, state = line.split()[1:4]
-                if f"{local} ".endswith(wanted) and state == "0A":
-                    return
         if time.monotonic() > deadline:
-            raise DemoError(f"{program.name} does not listen on port {port} after {READY_S:.0f} s")
+            raise DemoError(f"{program.name} is not ready after {READY_S:.0f} s")
         await asyncio.sleep(0.02)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .programs import DemoError, Program, find, wait_listening
+from .programs import DemoError, Program, find, wait_ready
 from .stage import FabricStage, Stage
 from .story import Story
 
@@ -54,7 +54,7 @@ class Director:
         receiver = await self._start(1, "mrc-recv", ["-o", str(received)])
         reader = asyncio.create_task(_discard(receiver))
         try:
-            await wait_listening(receiver)
+            await wait_ready(receiver, self.stage.listens)
             await self._send_file(result, received)
             await self._send_bulk(result)
         finally:
@@ -65,7 +65,8 @@ class Director:
         return result
 
     async def _start(self, end: int, name: str, argv: Sequence[str]) -> Program:
-        own = [find(name), *self.stage.arguments(end), "--json-stream", "-i", INTERVAL_S, *argv]
+        common = ["-p", str(self.stage.port), "--json-stream", "-i", INTERVAL_S]
+        own = [find(name), *self.stage.arguments(end), *common, *argv]
         return await Program.start(name, self.stage.command(end, own))
 
     async def _send_file(self, result: Result, received: Path) -> None:

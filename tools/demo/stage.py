@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from tools.netlab import Fabric, Mode, Spine, spine_of
+from tools.netlab import Fabric, Mode, Spine, spine_of, tcp_listens
 
 PATHS = 16
 SPORT_BASE = 49152
+PORT = 18515
 
 
 class Stage(Protocol):
@@ -27,6 +29,12 @@ class Stage(Protocol):
 
     def arguments(self, end: int) -> list[str]:
         """Options that make either program use the paths."""
+
+    port: int
+    """TCP port of the receiver."""
+
+    def listens(self) -> bool:
+        """Whether the receiver has its TCP port open."""
 
     def places(self) -> Mapping[int, Spine]:
         """Where each EV goes: its plane and its place within the plane, both 1-based."""
@@ -45,6 +53,7 @@ class FabricStage:
 
     def __post_init__(self) -> None:
         """Write the profiles; note where the counters stand."""
+        self.port = PORT
         self.address = str(self.fabric.hosts[1].address)
         privilege = "a user namespace" if self.fabric.userns else "root"
         switches = self.fabric.spec.planes * (self.fabric.spec.hosts + self.fabric.spec.spines)
@@ -67,6 +76,10 @@ class FabricStage:
         """The EV profile: source port and plane of every path; the carrier is the kernel's."""
         return ["--backend", "udp", "--ev-profile", str(self._profile(end))]
 
+    def listens(self) -> bool:
+        """As the receiving host's kernel says."""
+        return self.fabric.hosts[1].listens(self.port)
+
     def places(self) -> dict[int, Spine]:
         """By source port."""
         return {path.sport: spine_of(path) for path in self.fabric.hosts[0].paths()}
@@ -86,6 +99,12 @@ class LoopbackStage:
     title = "[::1], one UDP source port per path; no switches, so nothing can be cut"
     address = "::1"
 
+    def __init__(self) -> None:
+        """Choose a port that is free now: on this host we are not alone."""
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
+            probe.bind((self.address, 0))
+            self.port = int(probe.getsockname()[1])
+
     def command(self, end: int, argv: Sequence[str]) -> list[str]:
         """As it is."""
         del end
@@ -94,7 +113,13 @@ class LoopbackStage:
     def arguments(self, end: int) -> list[str]:
         """Source ports count up from the base; the receiver follows the sender."""
         options = ["--backend", "udp"]
-        return options if end else [*options, "-e", str(PATHS), "--sport-base", str(SPORT_BASE)]
+        if end:
+            return [*options, "-B", self.address]
+        return [*options, "-e", str(PATHS), "--sport-base", str(SPORT_BASE)]
+
+    def listens(self) -> bool:
+        """As this host's kernel says."""
+        return tcp_listens(Path("/proc/net/tcp6").read_text(), self.port)
 
     def places(self) -> dict[int, Spine]:
         """Four by four, to be shown in the same form."""

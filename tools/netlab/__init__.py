@@ -14,7 +14,7 @@ Why ``ip -batch`` and no netlink library, and why the namespaces have no names: 
 from .capture import Capture
 from .counters import SpineCounters, Traffic
 from .errors import FabricError, FabricUnavailableError
-from .fabric import Fabric, Host, cleanup_stale, why_unavailable
+from .fabric import Fabric, Host, cleanup_stale, tcp_listens, why_unavailable
 from .faults import Faults, Spine, spine_of
 from .plan import FabricSpec, Path, Role, carrier, host_address, paths_between, usid
 from .profile import Mode, ev_profile
@@ -39,6 +39,7 @@ __all__ = [
     "host_address",
     "paths_between",
     "spine_of",
+    "tcp_listens",
     "usid",
     "why_unavailable",
 ]

@@ -63,6 +63,10 @@ class Host:
         """A socket of the calling process that lives in this host."""
         return self._fabric.client.socket(self.ns, family, kind, proto)
 
+    def listens(self, port: int) -> bool:
+        """Whether something in this host has a TCP port open; asks the kernel, not the port."""
+        return tcp_listens(self._fabric.client.ask("read", ns=self.ns, name="tcp6")["text"], port)
+
     def write_profile(self, file: FilePath, mode: Mode, peer: int | None = None) -> FilePath:
         """Write the EV profile by which this host reaches ``peer``; returns ``file``."""
         text = ev_profile(self._fabric.spec, self.index, self._other(peer), mode)
@@ -173,6 +177,15 @@ class Fabric:
         if spec.rate_mbit is not None:
             for ns, text in config.tbf_lines(spec, spec.rate_mbit).items():
                 client.batch(ns, "tc", text)
+
+
+def tcp_listens(table: str, port: int) -> bool:
+    """Whether the text of /proc/net/tcp6 shows a listener on this port."""
+    for line in table.splitlines()[1:]:
+        local, _, state = line.split()[1:4]
+        if state == "0A" and int(local.rpartition(":")[2], 16) == port:
+            return True
+    return False
 
 
 def why_unavailable(*, userns: bool | None = None) -> FabricUnavailableError | None:

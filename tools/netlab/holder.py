@@ -155,13 +155,17 @@ class Holder:
         """Counters per namespace and device: rx bytes, rx packets, tx bytes, tx packets."""
         found: dict[str, dict[str, list[int]]] = {}
         for name in names:
-            self.go(name)
             found[name] = {}
-            for line in read("/proc/self/net/dev").splitlines()[2:]:
+            for line in self.op_read(name, "dev")["text"].splitlines()[2:]:
                 dev, _, rest = line.partition(":")
                 number = rest.split()
                 found[name][dev.strip()] = [int(number[i]) for i in (0, 1, 8, 9)]
         return {"counters": found}
+
+    def op_read(self, ns: str, name: str) -> dict[str, Any]:
+        """A file of /proc/net as a namespace has it."""
+        self.go(ns)
+        return {"text": read(f"/proc/self/net/{name}")}
 
     def op_socket(self, ns: str, family: int, kind: int, proto: int) -> dict[str, Any]:
         """Open a socket that lives in a namespace; the caller receives its descriptor."""
