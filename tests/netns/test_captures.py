@@ -44,14 +44,15 @@ FIELDS = (
 MODES = [(Mode.UDP, "udp"), (Mode.SRV6, "raw"), (Mode.SRV6_SRH, "raw")]
 
 
-@pytest.fixture(params=MODES, ids=["udp", "raw-usid", "raw-srh"])
-def captured(request, fabric: Fabric, tmp_path: Path) -> tuple[Mode, Path]:
+@pytest.fixture(scope="module", params=MODES, ids=["udp", "raw-usid", "raw-srh"])
+def captured(request, shared_fabric: Fabric, tmp_path_factory) -> tuple[Mode, Path]:
     """Every packet on the receiver's port of one plane during a short transfer."""
     mode, backend = request.param
-    file = tmp_path / "plane.pcap"
+    fabric, folder = shared_fabric, tmp_path_factory.mktemp(mode.value)
+    file = folder / "plane.pcap"
     fabric.faults.single_packets()
     with (
-        Pair(fabric, tmp_path, mode, backend) as pair,
+        Pair(fabric, folder, mode, backend) as pair,
         Capture(fabric.hosts[1], f"plane{PLANE}", file) as capture,
     ):
         sent = pair.send("-n", str(MESSAGES), "-s", str(SIZE), "--depth", "4")
