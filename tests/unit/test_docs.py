@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mrc import DropReason, PathStats, PortStats, QpStats
+from mrc.cli.options import recv_parser, send_parser
 from mrc.evfile import parse_profile
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -50,3 +51,11 @@ def test_every_counter_is_explained_and_no_other():
     text = (DOCS / "reference" / "counters.md").read_text()
     cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
     assert {n for cell in cells for n in re.findall(r"`(\w+)`", cell)} == names
+
+
+@pytest.mark.parametrize("parser", [recv_parser(), send_parser()], ids=lambda p: p.prog)
+def test_every_option_is_on_the_commands_page(parser):
+    text = (DOCS / "reference" / "cli.md").read_text()
+    named = set(re.findall(r"(?<![\w-])--?[\w-]+", text)) | {"-h", "--version"}
+    options = [a.option_strings for a in parser._actions if a.option_strings]
+    assert [spellings for spellings in options if not named & set(spellings)] == []

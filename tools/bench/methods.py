@@ -179,6 +179,8 @@ def methods() -> list[Method]:
     return [
         Method("mrc", "mrc-send, trains as it decides", True, ours("--no-verify")),
         Method("mrc-verify", "the same, every byte checked", True, ours("--verify")),
+        Method("mrc-no-cc", "the same without congestion control", True,
+               ours("--no-verify", "--cc", "none")),
         Method("mrc-single", "the same, single packets", True, ours("--no-verify", "--train", "1")),
         Method("bare-gso", f"{EVS} sockets, trains of 15, GRO", False,
                bare(*lanes, "-k", "15", gro=True)),
