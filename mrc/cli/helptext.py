@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The prose of --help."""
 
-EXIT_CODES = """\
+_CODES = """\
 exit codes:
   0    everything arrived
   1    the command line cannot be run as given
@@ -28,7 +28,7 @@ examples:
   mrc-recv -1 -o /srv/in             keep the files of one client, then exit
   mrc-recv -B fd00::2 --json-stream  one JSON object a line while tests run
 
-{EXIT_CODES}"""
+{_CODES}"""
 
 SEND_ABOUT = """\
 Write data into the memory of an mrc-recv, one connection sprayed over many
@@ -49,4 +49,4 @@ examples:
   mrc-send fd00::2 --sweep 64:1M            one line for each message size
   mrc-send fd00::2 -P 4 --bidir --json      4 connections, both directions
 
-{EXIT_CODES}"""
+{_CODES}"""
