@@ -28,7 +28,7 @@ def test_program_runs_and_leaves_nothing_open(program):
 def test_every_option_is_listed_with_its_default():
     table = PAGE[PAGE.index("## Options") : PAGE.index("## Verbs")]
     rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
-    listed = {}
+    listed: dict[str, str] = {}
     for names, defaults in rows:
         keys = re.findall(r"`(\w+)`", names)
         values = [v.strip().strip('`"') for v in defaults.split(",")]
