@@ -82,8 +82,14 @@ int sim_link_submit(struct sim_link *l, const struct sim_packet *p, mrc_ns now,
         return 0;
     }
     if (l->cfg.queue_bytes != 0 && wait > link_time(l, l->cfg.queue_bytes)) {
-        l->stats.overflowed++;
-        return 0;
+        if (!p->trimmable || l->cfg.trim_bytes == 0 || p->len_bytes <= l->cfg.trim_bytes) {
+            l->stats.overflowed++;
+            return 0;
+        }
+        l->stats.trimmed++; /* goes ahead of the queue, in the class of its own that it got */
+        out[0] = (struct sim_delivery){
+            .at = now + link_time(l, l->cfg.trim_bytes) + l->cfg.delay_ns, .trimmed = true};
+        return 1;
     }
     const bool ce = p->ect && link_marked(l, wait);
     l->stats.marked += ce;

@@ -17,6 +17,7 @@ struct sim_link_cfg {
     mrc_ns jitter_ns;       /* a packet struck by jitter takes up to this much longer: reordering */
     uint32_t jitter_ppm;    /* packets struck, per million */
     uint32_t queue_bytes;   /* a packet that finds more waiting is lost; 0: no limit */
+    uint32_t trim_bytes;    /* not 0: such a packet is cut to this and overtakes (A.13.6) */
     uint32_t mark_lo_bytes; /* CE never below, always above hi, linear between; hi = 0: never */
     uint32_t mark_hi_bytes;
     uint32_t mark_ppm; /* CE whatever the queue */
@@ -33,6 +34,7 @@ struct sim_link_stats {
     uint64_t bytes;
     uint64_t lost;       /* seeded, masked or cut */
     uint64_t overflowed; /* queue full */
+    uint64_t trimmed;    /* queue full, but cut and forwarded */
     uint64_t duplicated;
     uint64_t corrupted;
     uint64_t marked;
@@ -51,12 +53,14 @@ struct sim_packet {
     uint32_t len_bytes; /* on the wire */
     uint32_t kind;      /* one bit, meaning is the caller's; see fault_kinds */
     bool ect;           /* may be marked */
+    bool trimmable;     /* may be cut */
 };
 
 struct sim_delivery {
     mrc_ns at;
     uint64_t corrupt; /* 0: intact; else a seed for which bits to flip */
     bool ce;
+    bool trimmed; /* only the first cfg.trim_bytes are there */
 };
 
 enum { SIM_COPIES_MAX = 2 };

@@ -103,6 +103,30 @@ TEST(submit__full_queue_and_cut_lose)
     CHECK_EQ(sim_link_submit(&l, &pkt, 20000, d), 1);
 }
 
+TEST(submit__full_queue_trims_what_may_be_trimmed)
+{
+    const struct sim_link_cfg cfg = {
+        .rate_bps = 8000000000, .delay_ns = 50, .queue_bytes = 2000, .trim_bytes = 128};
+    struct sim_packet p = {.len_bytes = 1000, .kind = 1, .trimmable = true};
+    struct sim_link l;
+    struct sim_delivery d[SIM_COPIES_MAX];
+    sim_link_init(&l, &cfg, 1);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(sim_link_submit(&l, &p, 0, d), 1);
+        CHECK(!d[0].trimmed);
+    }
+    CHECK_EQ(sim_link_submit(&l, &p, 0, d), 1);
+    CHECK(d[0].trimmed);
+    CHECK_EQ(d[0].at, 128 + 50); /* before the three that wait */
+    p.len_bytes = 128;
+    CHECK_EQ(sim_link_submit(&l, &p, 0, d), 0);
+    p.len_bytes = 1000;
+    p.trimmable = false;
+    CHECK_EQ(sim_link_submit(&l, &p, 0, d), 0);
+    CHECK_EQ(l.stats.trimmed, 1);
+    CHECK_EQ(l.stats.overflowed, 2);
+}
+
 TEST(corrupt__changes_bits_and_nothing_outside)
 {
     for (uint64_t seed = 1; seed < 1000; seed++) {

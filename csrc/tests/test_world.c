@@ -312,7 +312,68 @@ TEST(world__displacement_of_a_whole_window_is_placed) /* FR 12 */
     case_end(w);
 }
 
-/* ---- duplicates, corruption ---- */
+static void set_mpr_dest(struct world *w, uint16_t mpr)
+{
+    const struct mrc_qp_attr a = {.mpr_dest = mpr};
+    CHECK_EQ(mrc_qp_modify(w->host[1].e, w->flow[0].qpn_to, &a, MRC_QP_MPR_DEST, w->now), MRC_OK);
+}
+
+TEST(world__dynamic_mpr_changes_under_way) /* FR 1, B.12 */
+{
+    struct world_cfg cfg = world_defaults(14);
+    struct world_qp_cfg q = world_qp_defaults();
+    const struct world_load load = {.messages = 100000, .bytes_min = 9000, .bytes_max = 9000};
+    q.dynamic_mpr = true;
+    q.mpr = 8;
+    cfg.link.delay_ns = 100 * MRC_USEC;
+    struct world *const w = case_world(&cfg, &q, 9000);
+    struct world_flow *const f = &w->flow[0];
+    world_load(w, 0, &load);
+    CHECK(world_run(w, w->now + 5 * MRC_MSEC));
+    CHECK(world_stats(w, f).outstanding > 256); /* uses more than what is to come */
+    set_mpr_dest(w, 2);
+    CHECK(world_run(w, w->now + MRC_MSEC)); /* what was on its way is done with */
+    f->qp.mpr = 2;                          /* from here on the world insists */
+    const uint64_t slow = f->data_packets;
+    CHECK(world_run(w, w->now + 5 * MRC_MSEC));
+    const uint64_t slow_end = f->data_packets;
+    f->qp.mpr = 8;
+    set_mpr_dest(w, 8);
+    CHECK(world_run(w, w->now + MRC_MSEC));
+    const uint64_t fast = f->data_packets;
+    CHECK(world_run(w, w->now + 5 * MRC_MSEC));
+    CHECK(f->data_packets - fast > 2 * (slow_end - slow));
+    f->load.messages = f->posted;
+    CHECK(case_finish(w, MRC_SEC));
+    CHECK_EQ(mrc_engine_drops(w->host[1].e, MRC_DROP_PSN_STALE), 0);
+    case_end(w);
+}
+
+/* ---- duplicates, corruption, trims ---- */
+
+TEST(world__trimmed_packets_are_refused_and_sent_again) /* B.7 */
+{
+    for (int lasthop = 0; lasthop < 2; lasthop++) {
+        struct world_cfg cfg = world_defaults(15);
+        struct world_qp_cfg q = world_qp_defaults();
+        const struct world_load load = {
+            .messages = 300, .bytes_max = CONNECT_BYTES, .imm_percent = 20};
+        q.timeout = 16; /* 67 ms: not what repairs */
+        cfg.link.queue_bytes = 30000;
+        cfg.link.trim_bytes = 128;
+        cfg.trim_dscp = lasthop != 0 ? WORLD_DSCP_TRIMMED_LASTHOP : WORLD_DSCP_TRIMMED;
+        struct world *const w = case_world(&cfg, &q, CONNECT_BYTES);
+        world_load(w, 0, &load);
+        CHECK(case_finish(w, 5 * MRC_SEC));
+        CHECK_EQ(w->flow[0].completed, 300);
+        CHECK(world_stats_peer(w, &w->flow[0]).trims_received > 20);
+        CHECK(world_stats(w, &w->flow[0]).nacks_received > 20);
+        CHECK_EQ(world_stats(w, &w->flow[0]).timeouts, 0);
+        for (uint16_t i = 0; i < cfg.paths; i++) /* trimmed is congested, not broken (D.5) */
+            CHECK(mrc_path_state(w->host[0].table[1], i) != MRC_EV_ASSUMED_BAD);
+        case_end(w);
+    }
+}
 
 TEST(world__duplicated_immediates_complete_once) /* FR 54 */
 {

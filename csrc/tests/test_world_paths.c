@@ -352,6 +352,43 @@ TEST(time__half_a_minute_of_silence_then_resumes_at_once) /* FR 23 */
     case_end(w);
 }
 
+TEST(time__timer_below_the_round_trip_does_not_send_everything_twice)
+{
+    struct world_cfg cfg = four_planes(14);
+    struct world_qp_cfg q = bulk_qp();
+    mrc_ns gap = 0;
+    cfg.paths = 2;
+    cfg.planes = 2;
+    cfg.link.rate_bps = 100000000;
+    cfg.cc.max_cwnd_bytes = 262144; /* 10 ms of queue */
+    q.timeout = 10;                 /* 1 ms */
+    struct world *const w = case_world(&cfg, &q, 16384);
+    world_load(w, 0, &bulk);
+    goodput(w, 100 * MRC_MSEC, &gap);
+    const uint64_t again = w->flow[0].rtx_packets;
+    const uint64_t all = w->flow[0].data_packets;
+    CHECK(goodput(w, 500 * MRC_MSEC, &gap) > 0.9 * 0.92 * 2e8);
+    CHECK((w->flow[0].rtx_packets - again) * 50 < w->flow[0].data_packets - all);
+    stop_load(w);
+    CHECK(case_finish(w, MRC_SEC));
+    case_end(w);
+}
+
+TEST(time__window_of_one_packet_never_shuts)
+{
+    struct world_cfg cfg = four_planes(15);
+    struct world_qp_cfg q = bulk_qp();
+    q.mtu = 4096;
+    cfg.cc.mtu_bytes = 4096;
+    cfg.cc.max_cwnd_bytes = 4096; /* less than a packet with its headers */
+    cfg.link.loss_ppm = 50000;
+    struct world *const w = case_world(&cfg, &q, 16384);
+    world_load(w, 0, &(struct world_load){.messages = 300, .bytes_max = 16384});
+    CHECK(case_finish(w, 10 * MRC_SEC));
+    CHECK_EQ(w->flow[0].completed, 300);
+    case_end(w);
+}
+
 TEST(time__idle_for_a_minute_then_writes) /* FR 25, 51 */
 {
     static const mrc_ns gaps[] = {5 * MRC_SEC, 60 * MRC_SEC};

@@ -75,6 +75,12 @@ static void vopr_draw_network(struct vopr *v, uint64_t seed)
     c->link.rate_bps = rates[vopr_below(v, 5)];
     c->link.delay_ns = 1000 + vopr_below(v, 100000);
     c->link.queue_bytes = vopr_one_in(v, 3) ? 20000 + vopr_below(v, 200000) : 0;
+    if (c->link.queue_bytes != 0 && vopr_one_in(v, 2)) {
+        c->link.trim_bytes = 128 + 4 * vopr_below(v, 40);
+        c->trim_dscp = vopr_one_in(v, 2) ? WORLD_DSCP_TRIMMED : WORLD_DSCP_TRIMMED_LASTHOP;
+        c->cc.trimming = true;
+        vopr_word(v, "trim", c->link.trim_bytes);
+    }
     if (c->link.rate_bps != 0 && vopr_one_in(v, 3)) {
         c->link.mark_lo_bytes = 10000;
         c->link.mark_hi_bytes = 50000;
@@ -84,7 +90,7 @@ static void vopr_draw_network(struct vopr *v, uint64_t seed)
         c->cc.kind = MRC_CC_FIXED; /* without a window a small queue only ever overflows */
     c->cc.link_bps = c->link.rate_bps != 0 ? c->link.rate_bps : 100000000000;
     c->cc.base_rtt_ns = 2 * (c->link.delay_ns + c->turn_ns) + 20 * MRC_USEC;
-    c->cc.max_cwnd_bytes = vopr_one_in(v, 4) ? 10000 : 1 << (16 + vopr_below(v, 6));
+    c->cc.max_cwnd_bytes = vopr_one_in(v, 4) ? 10000 : UINT64_C(1) << (16 + vopr_below(v, 6));
 }
 
 static void vopr_draw_qp(struct vopr *v, struct world_qp_cfg *q)

@@ -182,6 +182,14 @@ static struct world_packet *world_packet_from(struct world *w, uint32_t from, ui
     return p;
 }
 
+/* A switch cut it: the lengths still say the old size (A.13.6). */
+static void world_trim(const struct world *w, struct mrc_rx_pkt *rx, uint32_t keep_bytes)
+{
+    const uint32_t keep = keep_bytes - (MRC_NOMINAL_HDR + 8);
+    rx->len = rx->len < keep ? rx->len : keep;
+    rx->tclass = (uint8_t)(w->cfg.trim_dscp << 2 | (rx->tclass & 3));
+}
+
 static void world_transmit(struct world *w, uint32_t from, const struct mrc_tx_pkt *tx)
 {
     const uint32_t to = tx->lane / w->cfg.paths;
@@ -200,13 +208,18 @@ static void world_transmit(struct world *w, uint32_t from, const struct mrc_tx_p
         .len_bytes = MRC_NOMINAL_HDR + p->rx.udp_len,
         .kind = kind,
         .ect = (tx->tclass & 3) != 0,
+        .trimmable = kind == WORLD_KIND_DATA,
     };
     struct sim_delivery d[SIM_COPIES_MAX];
     mrc_ns extra = 0;
     const bool pass = w->filter == NULL || w->filter(w, &hop, &extra);
     const int n = pass ? sim_link_submit(world_link(w, from, to, path), &sp, w->now, d) : 0;
 
-    world_trace_packet(w, &hop, n == 0 ? " LOST" : n == 2 ? " TWICE" : "");
+    world_trace_packet(w, &hop,
+                       n == 0         ? " LOST"
+                       : n == 2       ? " TWICE"
+                       : d[0].trimmed ? " TRIMMED"
+                                      : "");
     world_mix(w, w->now ^ (uint64_t)from << 56 ^ (uint64_t)path << 40 ^ (uint64_t)n << 60);
     for (int i = 0; i < n; i++) {
         struct world_packet *q = p;
@@ -219,6 +232,8 @@ static void world_transmit(struct world *w, uint32_t from, const struct mrc_tx_p
         }
         if (d[i].ce)
             q->rx.tclass |= 3;
+        if (d[i].trimmed)
+            world_trim(w, &q->rx, world_link(w, from, to, path)->cfg.trim_bytes);
         if (d[i].corrupt != 0)
             sim_corrupt(q->bytes, q->rx.len, d[i].corrupt);
         world_push(w, (struct world_event){.at = d[i].at + extra, .packet = q});
@@ -429,6 +444,7 @@ struct world_cfg world_defaults(uint64_t seed)
         .min_active = 1,
         .planes = 4,
         .start_ns = MRC_SEC,
+        .trim_dscp = WORLD_DSCP_TRIMMED,
         .turn_ns = 1000,
         .link = {.rate_bps = 10000000000, .delay_ns = 10 * MRC_USEC},
         .cc = {.kind = MRC_CC_FIXED,
@@ -483,8 +499,8 @@ static void world_host_init(struct world *w, uint32_t host)
         .path_max = w->cfg.hosts,
         .cc_max = w->cfg.hosts,
         .dscp_control = 46,
-        .dscp_trimmed = 12,
-        .dscp_trimmed_lasthop = 16,
+        .dscp_trimmed = WORLD_DSCP_TRIMMED,
+        .dscp_trimmed_lasthop = WORLD_DSCP_TRIMMED_LASTHOP,
     };
     h->mem = world_alloc(w, mrc_engine_size(&cfg));
     h->e = mrc_engine_init(h->mem, &cfg, w->now);

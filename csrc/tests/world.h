@@ -26,6 +26,8 @@ enum {
     WORLD_PSN_RING = 16384, /* more than twice the largest window */
     WORLD_GUARD = 256,      /* bytes around and between that nobody may touch */
     WORLD_PATHS_MAX = 256,
+    WORLD_DSCP_TRIMMED = 12,
+    WORLD_DSCP_TRIMMED_LASTHOP = 16,
 };
 
 /* Bits for sim_link_cfg.fault_kinds: what a packet is. */
@@ -46,9 +48,10 @@ struct world_cfg {
     uint16_t backups; /* of those, the last so many are reserve */
     uint16_t min_active;
     uint8_t planes;
-    mrc_ns start_ns; /* clock at the beginning */
-    mrc_ns turn_ns;  /* a host looks at arrivals this long after the first one */
-    mrc_ns skew_ns;  /* path i takes i times this longer */
+    mrc_ns start_ns;   /* clock at the beginning */
+    mrc_ns turn_ns;    /* a host looks at arrivals this long after the first one */
+    mrc_ns skew_ns;    /* path i takes i times this longer */
+    uint8_t trim_dscp; /* what a trimmed packet becomes: TRIMMED or TRIMMED_LASTHOP */
     struct sim_link_cfg link;
     struct mrc_cc_cfg cc; /* one controller per ordered pair */
 };
@@ -69,6 +72,7 @@ struct world_qp_cfg {
     uint8_t linear_cnt;
     uint8_t exp_cnt;
     uint8_t train_max;
+    bool dynamic_mpr;
 };
 
 /* What one direction of a QP is to carry. */

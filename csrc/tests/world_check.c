@@ -198,6 +198,8 @@ static void check_sack(struct world *w, struct world_flow *f, const struct mrc_p
         world_fail(w, "SACK: cack retreats from %06x to %06x", f->cack_sent.v, cack.v);
     if (p->psn != p->cack_psn)
         world_fail(w, "SACK: BTH.psn %06x, cack %06x", p->psn, p->cack_psn);
+    if ((p->mpr != 0) != f->qp.dynamic_mpr)
+        world_fail(w, "SACK: mpr %u", p->mpr);
     check_cumulative(w, f, cack, "SACK");
     for (int i = 0; i < 64; i++) {
         const struct mrc_psn psn = mrc_psn_add(cack, p->sack_offset + i);
@@ -210,6 +212,20 @@ static void check_sack(struct world *w, struct world_flow *f, const struct mrc_p
         world_fail(w, "SACK reflects entropy %08x, which was never sent", p->entropy);
 }
 
+/* A NACK is about a packet that came in some shape; a trimmed one does not count as arrived. */
+static void check_nack(struct world *w, struct world_flow *f, const struct mrc_pkt *p)
+{
+    const struct mrc_psn psn = mrc_psn(p->cack_psn);
+    const bool trimmed =
+        p->nack_reason == MRC_NACK_TRIMMED || p->nack_reason == MRC_NACK_TRIMMED_LASTHOP;
+    if (mrc_psn_diff(psn, f->psn_next) >= 0)
+        world_fail(w, "NACK of %06x, which was never sent", psn.v);
+    if (trimmed && w->cfg.link.trim_bytes == 0)
+        world_fail(w, "NACK: %06x trimmed, where nothing trims", psn.v);
+    if (!trimmed && p->nack_reason != MRC_NACK_UNEXP_EVENT && !check_has_arrived(f, psn))
+        world_fail(w, "NACK of %06x, which never arrived", psn.v);
+}
+
 static void check_answer(struct world *w, struct world_flow *f, const struct mrc_rx_pkt *rx,
                          const struct mrc_pkt *p)
 {
@@ -219,9 +235,8 @@ static void check_answer(struct world *w, struct world_flow *f, const struct mrc
         check_sack(w, f, p);
     else if (p->opcode == MRC_OP_ACK && p->syndrome == MRC_AETH_ACK)
         check_cumulative(w, f, mrc_psn(p->psn), "ACK");
-    else if (p->opcode == MRC_OP_NACK && p->nack_reason != MRC_NACK_UNEXP_EVENT &&
-             !check_has_arrived(f, mrc_psn(p->cack_psn)))
-        world_fail(w, "NACK of %06x, which never arrived", p->cack_psn);
+    else if (p->opcode == MRC_OP_NACK)
+        check_nack(w, f, p);
 }
 
 uint32_t world_check_sent(struct world *w, uint32_t from, uint32_t to, uint16_t path,

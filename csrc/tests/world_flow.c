@@ -63,7 +63,8 @@ static void flow_modify(struct world *w, uint32_t host, uint32_t peer, uint32_t 
         .path = w->host[host].path_id[peer],
         .cc = w->host[host].cc_id[peer],
         .sack_threshold = q->sack_threshold,
-        .cap = MRC_QP_CAP_NO_TRIM_NACK | MRC_QP_CAP_NO_SERVICE_TIME,
+        .cap = MRC_QP_CAP_NO_SERVICE_TIME | (q->dynamic_mpr ? MRC_QP_CAP_DYNAMIC_MPR : 0u) |
+               (w->cfg.link.trim_bytes == 0 ? MRC_QP_CAP_NO_TRIM_NACK : 0u),
     };
     a.src[0] = 0xFD;
     a.src[15] = (uint8_t)(host + 1);
