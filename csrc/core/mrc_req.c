@@ -37,7 +37,8 @@ void mrc_req_start(struct mrc_req *r, struct mrc_psn sq_psn, mrc_ns now)
     r->retry = 0;
     r->retry_counted_ns = now;
     r->backoff = 0;
-    r->rtt_max_ns = 0;
+    r->backoff_ns = now;
+    r->report_max_ns = 0;
     r->prev_rcvd = 0;
     r->inflight = 0;
     r->train_ev = MRC_EV_NONE;

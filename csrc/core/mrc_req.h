@@ -65,9 +65,10 @@ struct mrc_req {
      * acknowledgement of a copy nobody knows which copy it was for, and the timer must not shrink
      * on a guess. */
     uint32_t backoff;
-    mrc_ns rtt_max_ns;  /* decaying maximum of the samples */
-    uint32_t prev_rcvd; /* newest CC_STATE.rcvd_bytes */
-    int64_t inflight;   /* this QP's share of the controller's */
+    mrc_ns backoff_ns;    /* when it grew last */
+    mrc_ns report_max_ns; /* decaying maximum from departure to report, such packets only */
+    uint32_t prev_rcvd;   /* newest CC_STATE.rcvd_bytes */
+    int64_t inflight;     /* this QP's share of the controller's */
     struct mrc_path_cursor cursor;
     uint16_t train_ev;
     uint16_t train_left;
@@ -156,7 +157,7 @@ void mrc_req_probe_answered(struct mrc_req *r, const struct mrc_req_ctx *c, mrc_
 /* Spend one retry, at most once per `pace_ns`. RETRY_EXC_ERR when the budget is gone. */
 enum mrc_wc_status mrc_req_spend_retry(struct mrc_req *r, mrc_ns now, mrc_ns pace_ns);
 /* Interval of the local ACK timer now (B.9), and what it learns from. */
-void mrc_req_rtt_sample(struct mrc_req *r, mrc_ns rtt);
+void mrc_req_report_time(struct mrc_req *r, mrc_ns took_ns);
 mrc_ns mrc_req_timeout_ns(const struct mrc_req *r);
 /* After any sign of life: tail probe and transport ACK timers anew. */
 void mrc_req_rearm(struct mrc_req *r, const struct mrc_req_ctx *c);

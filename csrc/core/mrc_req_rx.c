@@ -19,25 +19,28 @@ static void req_touch(struct mrc_req *r, uint16_t ev)
 
 /* True when that was news. echo: the SACK was triggered by this very packet, being a
  * retransmission. */
-static bool req_received(struct mrc_req *r, struct mrc_psn psn, bool echo)
+static bool req_received(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_psn psn,
+                         bool echo)
 {
     const struct mrc_slot *s = mrc_txtrack_slot(&r->tx, psn);
     if (!mrc_txtrack_ack(&r->tx, psn, echo))
         return false;
-    if (s->rtx == 0)
+    if (s->rtx == 0) { /* nothing else can have been acknowledged */
         r->backoff = 0;
+        mrc_req_report_time(r, c->now - s->sent_ns);
+    }
     req_touch(r, s->ev);
     return true;
 }
 
 /* Everything up to cack has arrived. Returns how many of them are news. */
-static uint32_t req_received_upto(struct mrc_req *r, struct mrc_psn cack, struct mrc_psn echo_psn,
-                                  bool echo)
+static uint32_t req_received_upto(struct mrc_req *r, const struct mrc_req_ctx *c,
+                                  struct mrc_psn cack, struct mrc_psn echo_psn, bool echo)
 {
     uint32_t news = 0;
     for (struct mrc_psn p = mrc_psn_add(r->tx.unack, 1); mrc_psn_diff(p, cack) <= 0;
          p = mrc_psn_add(p, 1))
-        news += req_received(r, p, echo && mrc_psn_eq(p, echo_psn)) ? 1 : 0;
+        news += req_received(r, c, p, echo && mrc_psn_eq(p, echo_psn)) ? 1 : 0;
     if (mrc_psn_after(cack, r->tx.unack))
         mrc_txtrack_advance(&r->tx, cack);
     return news;
@@ -136,8 +139,8 @@ static void req_sack_paths(struct mrc_req *r, const struct mrc_req_ctx *c, const
 
 /* Positive information. Returns how many packets are news; *ack_news: the trigger is one of them.
  */
-static uint32_t req_sack_positive(struct mrc_req *r, const struct mrc_pkt *p,
-                                  const struct req_sack *k, bool *ack_news)
+static uint32_t req_sack_positive(struct mrc_req *r, const struct mrc_req_ctx *c,
+                                  const struct mrc_pkt *p, const struct req_sack *k, bool *ack_news)
 {
     uint32_t news = 0;
     *ack_news = false;
@@ -146,15 +149,15 @@ static uint32_t req_sack_positive(struct mrc_req *r, const struct mrc_pkt *p,
         /* The original of a packet that was sent again has arrived: the copy was spurious. */
         if (s != NULL && s->rtx > 0 && !k->echo && s->state != MRC_SLOT_ACKED)
             r->tx.spurious++;
-        *ack_news = req_received(r, k->ack, k->echo);
+        *ack_news = req_received(r, c, k->ack, k->echo);
         news += *ack_news ? 1 : 0;
     }
     for (uint64_t b = k->bitmap; b != 0; b &= b - 1) {
         const struct mrc_psn psn = mrc_psn_add(k->base, __builtin_ctzll(b));
         if (mrc_psn_after(psn, r->tx.unack))
-            news += req_received(r, psn, false) ? 1 : 0;
+            news += req_received(r, c, psn, false) ? 1 : 0;
     }
-    return news + req_received_upto(r, k->cack, k->ack, k->echo);
+    return news + req_received_upto(r, c, k->cack, k->ack, k->echo);
 }
 
 static void req_mpr(struct mrc_req *r, const struct mrc_req_ctx *c, const struct mrc_pkt *p)
@@ -180,7 +183,7 @@ enum mrc_wc_status mrc_req_sack(struct mrc_req *r, const struct mrc_req_ctx *c,
     const bool cack_old = mrc_psn_diff(k.cack, r->tx.unack) < 0;
     const struct mrc_psn before = r->tx.unack;
     bool ack_news;
-    const uint32_t news = req_sack_positive(r, p, &k, &ack_news);
+    const uint32_t news = req_sack_positive(r, c, p, &k, &ack_news);
 
     struct mrc_cc_sack s = {.now = c->now, .marked = p->mark == MRC_MARK_SKIP};
     s.new_bytes = cack_old ? 0 : req_new_bytes(r, p, &k.old);
@@ -189,10 +192,8 @@ enum mrc_wc_status mrc_req_sack(struct mrc_req *r, const struct mrc_req_ctx *c,
     s.rtt_valid = req_rtt(r, c, p, &k, ack_news, &s.rtt_ns);
     r->inflight -= s.new_bytes;
     mrc_cc_on_sack(c->cc, &s);
-    if (s.rtt_valid) {
-        mrc_req_rtt_sample(r, s.rtt_ns);
+    if (s.rtt_valid)
         mrc_path_on_rtt(c->path, mrc_txtrack_slot(&r->tx, k.ack)->ev, s.rtt_ns);
-    }
     if (!cack_old && !k.old)
         req_mpr(r, c, p);
     if (news > 0 || !mrc_psn_eq(before, r->tx.unack)) {
@@ -299,7 +300,7 @@ enum mrc_wc_status mrc_req_ack(struct mrc_req *r, const struct mrc_req_ctx *c,
                    ? req_nak_status(p->syndrome)
                    : MRC_WC_LOC_QP_OP_ERR;
     }
-    if (req_received_upto(r, psn, psn, false) > 0) {
+    if (req_received_upto(r, c, psn, psn, false) > 0) {
         r->retry = 0;
         r->retry_counted_ns = c->now;
     }

@@ -50,6 +50,14 @@ static bool req_proven_absent(const struct mrc_req *r, const struct mrc_req_view
     return bit >= 0 && bit < v->top && ((v->bitmap >> bit) & 1u) == 0;
 }
 
+/* No proof, but so late that the report of its arrival must have been lost: twice what is normal,
+ * and longer than any report took of late, whichever way it came back. */
+static bool req_overdue(const struct mrc_req *r, const struct mrc_req_ctx *c,
+                        const struct mrc_slot *s)
+{
+    return c->now - s->sent_ns > mrc_max64(2 * req_margin(r, c, s->ev), r->report_max_ns);
+}
+
 /* Packets of one EV and class stay in order: what left before the newest arrival on it and had not
  * arrived itself is lost; without proof of the latter only after a while. True: look again at the
  * next report. */
@@ -64,7 +72,7 @@ static bool req_infer_ev(struct mrc_req *r, const struct mrc_req_ctx *c,
         i = s->ev_next;
         if (!e->acked_any[cls] || (int32_t)(e->acked_order[cls] - s->order) <= 0)
             break;
-        if (req_proven_absent(r, v, s) || c->now - s->sent_ns > 2 * req_margin(r, c, ev))
+        if (req_proven_absent(r, v, s) || req_overdue(r, c, s))
             mrc_req_lose(r, c, s, MRC_EV_R_LOSS);
         else
             again = true;
@@ -85,7 +93,7 @@ static void req_infer_age(struct mrc_req *r, const struct mrc_req_ctx *c,
             return; /* the list is in send order */
         const mrc_ns age = r->tx.newest_acked_ns - s->sent_ns;
         const mrc_ns margin = req_margin(r, c, s->ev);
-        if (age > 2 * margin || (age > margin && req_proven_absent(r, v, s)))
+        if (age > margin && (req_proven_absent(r, v, s) || req_overdue(r, c, s)))
             mrc_req_lose(r, c, s, MRC_EV_R_LOSS);
     }
 }
@@ -109,7 +117,8 @@ void mrc_req_infer(struct mrc_req *r, const struct mrc_req_ctx *c, const struct 
  * its path's normal time is lost. Repairs a lost tail in about two round trips. */
 void mrc_req_probe_answered(struct mrc_req *r, const struct mrc_req_ctx *c, mrc_ns sent_ns)
 {
-    const mrc_ns floor = mrc_cc_base_rtt(c->cc) + mrc_cc_target_delay(c->cc);
+    const mrc_ns rtt = mrc_cc_base_rtt(c->cc) + mrc_cc_target_delay(c->cc);
+    const mrc_ns floor = mrc_max64(rtt, r->report_max_ns); /* its report may take another way */
     uint16_t i = r->tx.head;
     for (uint32_t n = 0; i != MRC_SLOT_NIL && n < MRC_TICK_LOSE_MAX; n++) {
         struct mrc_slot *s = &r->tx.slot[i];
@@ -133,21 +142,21 @@ void mrc_req_ev_failed(struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t 
 /* ---- local ACK timer ---- */
 
 /* B.9: T(i) = T0 x 2^max(0, i - linear_cnt), capped at 1.024 us x 2^24. T0 is what was configured,
- * but never less than the round trips seen: a timer that runs out before an answer can come sends
+ * but never less than the reports seen took: a timer that runs out before an answer can come sends
  * everything twice, and the queue that makes it too short only grows by that. */
 mrc_ns mrc_req_timeout_ns(const struct mrc_req *r)
 {
     const mrc_ns most = (mrc_ns)1024 << 24;
-    const mrc_ns seen = r->rtt_max_ns + r->rtt_max_ns / 2;
+    const mrc_ns seen = r->report_max_ns + r->report_max_ns / 2;
     const mrc_ns base = mrc_min64(mrc_max64((mrc_ns)1024 << r->timeout, seen), most);
     const uint32_t shift = r->backoff > r->linear_cnt ? r->backoff - r->linear_cnt : 0;
     return mrc_min64(base << mrc_min32(shift, 24), most);
 }
 
-/* A decaying maximum over all paths (field report 17); it halves in about 3000 samples. */
-void mrc_req_rtt_sample(struct mrc_req *r, mrc_ns rtt)
+/* A decaying maximum over all paths (field report 17); it halves in about 45000 packets. */
+void mrc_req_report_time(struct mrc_req *r, mrc_ns took_ns)
 {
-    r->rtt_max_ns = mrc_max64(rtt, r->rtt_max_ns - r->rtt_max_ns / 4096);
+    r->report_max_ns = mrc_max64(took_ns, r->report_max_ns - r->report_max_ns / 65536);
 }
 
 enum mrc_wc_status mrc_req_spend_retry(struct mrc_req *r, mrc_ns now, mrc_ns pace_ns)
@@ -165,8 +174,10 @@ enum mrc_wc_status mrc_req_spend_retry(struct mrc_req *r, mrc_ns now, mrc_ns pac
 /* A timeout: spend a retry and wait longer for the next answer. */
 static enum mrc_wc_status req_timed_out(struct mrc_req *r, mrc_ns now, mrc_ns pace_ns)
 {
-    if (now - r->retry_counted_ns >= pace_ns && r->backoff < 64)
+    if (now - r->backoff_ns >= pace_ns && r->backoff < 64) {
         r->backoff++;
+        r->backoff_ns = now;
+    }
     return mrc_req_spend_retry(r, now, pace_ns);
 }
 

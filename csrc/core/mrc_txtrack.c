@@ -149,7 +149,7 @@ bool mrc_txtrack_ack(struct mrc_txtrack *t, struct mrc_psn psn, bool echoed)
         return false;
     if (s->state == MRC_SLOT_INFLIGHT) {
         tx_unlink(t, s);
-        if (s->rtx == 0 || echoed)
+        if (s->rtx == 0 || (echoed && s->rtx == 1)) /* else it may have been an earlier copy */
             tx_note_arrival(t, s);
     } else {
         tx_unlose(t, s);
