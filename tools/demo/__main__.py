@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
     console = Console(stderr=options.json)  # stdout belongs to the JSON object then
     try:
         found = _demo(options, console)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         return _fail(options, console, EXIT_INTERRUPTED, "interrupted")
     except DemoError as error:
         return _fail(options, console, EXIT_ENVIRONMENT, str(error))
@@ -132,6 +132,4 @@ async def _play(director: Director, console: Console, *, quiet: bool) -> Result:
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(asyncio.CancelledError):
-        sys.exit(main())
-    sys.exit(EXIT_INTERRUPTED)
+    sys.exit(main())

@@ -75,7 +75,6 @@ def screen(story: Story) -> RenderableType:
     """The whole screen, at most 24 lines of 80 columns."""
     head = Text.assemble((f" {story.phase} ", "bold reverse"), "  ", (_headline(story), "bold"))
     return Group(
-        Text(story.title, style="dim", overflow="ellipsis", no_wrap=True),
         head,
         Text(_sparkline(story), style="cyan", overflow="crop", no_wrap=True),
         _grid(story),
