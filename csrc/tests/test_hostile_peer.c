@@ -419,3 +419,23 @@ TEST(hostile_peer__trimmed_storm)
     transfer_works(&r);
     rig_close(&r);
 }
+
+/* Three paths denounced at once, and room for one probe: the others' timers must not be forgotten.
+ * (Found by fuzz_engine.) */
+TEST(hostile_peer__probes_that_do_not_fit_keep_their_timers)
+{
+    struct rig r;
+    rig_open(&r, 5, MRC_CC_FIXED, false);
+    struct mrc_pkt f = fields(&r, 0, MRC_OP_SACK);
+    f.mark = MRC_MARK_ALWAYS_SKIP;
+    for (uint32_t i = 0; i < 3; i++) {
+        f.entropy = RIG_EV0 + i;
+        send(&r, 0, &f);
+        CHECK(mrc_path_state(r.s[0].path, (uint16_t)i) == MRC_EV_ASSUMED_BAD);
+    }
+    CHECK_EQ(mrc_engine_tx(r.s[0].e, tx, 1, r.now), 1);
+    CHECK(tx[0].hdr[0] == MRC_OP_PROBE);
+    CHECK(mrc_path_deadline(r.s[0].path) != MRC_NEVER);
+    CHECK(mrc_engine_deadline(r.s[0].e) <= mrc_path_deadline(r.s[0].path));
+    rig_close(&r);
+}

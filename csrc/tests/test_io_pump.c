@@ -4,6 +4,7 @@
 #include "pump_pair.h"
 #include "t.h"
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -127,6 +128,29 @@ TEST(pump_fd__readable_when_a_turn_is_due)
     struct mrc_wc wc;
     CHECK_EQ(pump_pair_run(&w, e, &wc, 1), 1);
     CHECK_EQ(wc.status, MRC_WC_SUCCESS);
+    pump_pair_close(&w);
+}
+
+/* Datagrams that the port throws away are paid for as well, or a flood of them would hold a turn
+ * for as long as it lasts. */
+TEST(pump_turn__a_flood_of_empty_datagrams_does_not_hold_it)
+{
+    enum { FLOOD = 2000, BUDGET = 64 };
+    struct pump_pair w = pump_pair_open(MRC_IO_UDP, NULL, 0);
+    struct mrc_port_stats ps;
+    CHECK_EQ(mrc_pump_port_stats(w.e[0].p, 0, &ps), 0);
+    struct sockaddr_in6 to = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    to.sin6_port = htons(ps.udp_port);
+    const int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    for (int i = 0; i < FLOOD; i++)
+        CHECK_EQ(sendto(fd, "", 0, 0, (struct sockaddr *)&to, sizeof to), 0);
+    CHECK((mrc_pump_turn(w.e[0].p, BUDGET) & MRC_TURN_MORE) != 0);
+    CHECK_EQ(mrc_pump_port_stats(w.e[0].p, 0, &ps), 0);
+    CHECK(ps.rx_malformed > 0 && ps.rx_malformed <= 4 * BUDGET);
+    transfer(&w); /* and the others are served meanwhile */
+    CHECK_EQ(mrc_pump_port_stats(w.e[0].p, 0, &ps), 0);
+    CHECK_EQ(ps.rx_malformed + ps.rx_socket_drops, FLOOD);
+    close(fd);
     pump_pair_close(&w);
 }
 
