@@ -42,14 +42,15 @@ class NsccConfig:
 class CcProfile:
     """Which controller, for what network.
 
-    link_bps: rate of the slower of the two hosts, bit/s. base_rtt_ns: round trip of a full packet
-    over the longest idle path. window: bytes in flight, of FIXED always, of NSCC at most; 0
-    derives it. trimming: the fabric trims.
+    link_bps: rate of the slower of the two hosts, bit/s; 0: 10 Gbit/s. base_rtt_ns: round trip of a
+    full packet over the longest idle path; 0: not known, NSCC then keeps the scale of a software
+    stack, 500 us (ADR 13). window: bytes in flight, of FIXED always, of NSCC at most; 0 derives it.
+    trimming: the fabric trims.
     """
 
     kind: CcKind = CcKind.NSCC
-    link_bps: int = 10_000_000_000
-    base_rtt_ns: int = 200_000
+    link_bps: int = 0
+    base_rtt_ns: int = 0
     window: int = 0
     trimming: bool = False
     nscc: NsccConfig = field(default_factory=NsccConfig)
@@ -57,8 +58,8 @@ class CcProfile:
     def __post_init__(self) -> None:
         if self.kind is CcKind.FIXED and self.window < 1:
             raise MrcUsageError("a fixed window needs its size in bytes")
-        if self.window < 0 or self.link_bps < 1 or self.base_rtt_ns < 1:
-            raise MrcUsageError("window, link rate and base RTT must be positive")
+        if self.window < 0 or self.link_bps < 0 or self.base_rtt_ns < 0:
+            raise MrcUsageError("window, link rate and base RTT must not be negative")
 
     def native(self, path_mtu: int) -> dict[str, int | float | bool]:
         """The fields of struct mrc_cc_cfg."""

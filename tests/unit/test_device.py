@@ -120,7 +120,7 @@ def test_path_and_controller_are_held_by_their_queue_pair(sides):
 
 
 @pytest.mark.parametrize(
-    "bad", [{"kind": mrc.CcKind.FIXED}, {"link_bps": 0}, {"base_rtt_ns": 0}, {"window": -1}]
+    "bad", [{"kind": mrc.CcKind.FIXED}, {"link_bps": -1}, {"base_rtt_ns": -1}, {"window": -1}]
 )
 def test_controller_profiles(bad):
     with pytest.raises(mrc.MrcUsageError):
