@@ -84,6 +84,10 @@ class Client:
             {"connecting_to": {"host": options.host, "port": options.common.port}},
             report.test_start(options), session))
 
+        advice = self._links[0].advice()
+        if advice is not None:
+            self._output.note(advice)
+
     async def _dial(self) -> Any:
         options = self._options
         common = options.common

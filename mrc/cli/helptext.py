@@ -11,6 +11,7 @@ exit codes:
   130  stopped by Ctrl-C or SIGTERM; reports hold what was measured so far
 
 environment:
+  MRC_SEED   the seed, where --seed is not given
   NO_COLOR   no colour, even on a terminal
   MRC_DEBUG  show the Python traceback of any error
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 CALL_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 5.0
+RCVBUF_WANTED = 8 << 20  # what the I/O backends ask for
+SNDBUF_WANTED = 4 << 20
 
 Handler = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 Write = asyncio.Future[WorkCompletion]
@@ -106,17 +108,25 @@ class Link:
 
         self.conn.serve(method, answer)
 
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run beside everything else; its failure is the failure of the connection."""
+        task = asyncio.create_task(work)
+        task.add_done_callback(self._fail_with)
+        return task
+
     def track(self, write: Write) -> None:
         """A write was posted: its failure is the failure of the connection."""
         self._writes.add(write)
         write.add_done_callback(self._written)
 
-    def _written(self, future: Write) -> None:
-        self._writes.discard(future)
-        if not future.cancelled():
-            error = future.exception()
-            if error is not None:
-                self.fail(error)
+    def _written(self, write: Write) -> None:
+        self._writes.discard(write)
+        self._fail_with(write)
+
+    def _fail_with(self, future: asyncio.Future[Any]) -> None:
+        error = None if future.cancelled() else future.exception()
+        if error is not None:
+            self.fail(error)
 
     async def quiet(self) -> None:
         """Wait until no write is under way."""
@@ -175,6 +185,17 @@ class Link:
     def ports(self) -> list[dict[str, Any]]:
         """Counters of the I/O port."""
         return [port_json(self.conn.port_stats())]
+
+    def advice(self) -> str | None:
+        """What to change where the kernel gave less socket buffer than wanted (field report 65)."""
+        port = self.conn.port_stats()
+        for name, got, wanted in (("rmem_max", port.rcvbuf_bytes, RCVBUF_WANTED),
+                                  ("wmem_max", port.sndbuf_bytes, SNDBUF_WANTED)):
+            if 0 < got < wanted:
+                what = "receive" if name == "rmem_max" else "send"
+                return (f"the {what} buffer of UDP port {port.udp_port} is {got} bytes, wanted "
+                        f"{wanted}: raise it by sysctl net.core.{name}={wanted}")
+        return None
 
     def drops(self) -> dict[str, int]:
         """Packets dropped, by reason; only what happened."""

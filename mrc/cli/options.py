@@ -20,6 +20,7 @@ from mrc.cli.units import parse_count, parse_seconds, parse_size, parse_size_ran
 PORT = 18515
 EVS = 16
 SPORT_BASE = 49152
+DEPTH = 16
 EVS_MAX = 4096
 MESSAGE_MAX = 1 << 31  # H20
 RING_BYTES_MAX = 4 << 30
@@ -212,8 +213,9 @@ def _add_transport(parser: argparse.ArgumentParser) -> None:
                        metavar="PORT", help="EV i uses UDP source port PORT + i (default 49152)")
     group.add_argument("--mtu", type=_checked(_whole), choices=MTUS, default=4096,
                        help="payload bytes of a packet (default 4096; the smaller of both ends)")
-    group.add_argument("--depth", type=_checked(_whole, 1, 1024), default=16, metavar="N",
-                       help="messages in flight on a connection (default 16)")
+    group.add_argument("--depth", type=_checked(_whole, 1, 1024), metavar="N",
+                       help="messages in flight on a connection (default 16, fewer if they are "
+                            "huge)")
     group.add_argument("--cc", choices=("nscc", "fixed", "none"), default="nscc",
                        help="congestion control (default nscc)")
     group.add_argument("--window", type=_checked(parse_size, 256, 1 << 40), metavar="BYTES",
@@ -309,26 +311,37 @@ def _check_files(paths: Sequence[str]) -> None:
         seen[name] = path
 
 
+def _seed() -> int:
+    text = os.environ.get("MRC_SEED")
+    if text is None:
+        return random.SystemRandom().getrandbits(32)
+    try:
+        return int(text, 0) & (2**63 - 1)
+    except ValueError:
+        raise CliError(Exit.USAGE, f"MRC_SEED={text!r} is not a whole number") from None
+
+
 def parse_send(argv: Sequence[str]) -> SendOptions:
     """Options of mrc-send; CliError(USAGE) for what cannot be meant."""
     args = send_parser().parse_args(argv)
     _check_together(args)
     _check_files(args.file)
     size = args.size or (args.sweep[1] if args.sweep else 64 if args.latency else 1 << 20)
-    if size * args.depth * args.parallel > RING_BYTES_MAX:
-        raise CliError(Exit.USAGE, f"-s x --depth x -P is {size * args.depth * args.parallel} "
-                                   f"bytes of buffer, the limit is {RING_BYTES_MAX}")
+    depth = args.depth or max(1, min(DEPTH, RING_BYTES_MAX // (size * args.parallel)))
+    if size * depth * args.parallel > RING_BYTES_MAX:
+        raise CliError(Exit.USAGE, f"-s x --depth x -P is {size * depth * args.parallel} bytes of "
+                                   f"buffer, the limit is {RING_BYTES_MAX}")
     seconds = args.time
     if seconds is None and args.messages is None:
         seconds = 1.0 if args.sweep else 10.0
     return SendOptions(
         common=_common(args), host=_unbracketed(args.host), connect_timeout=args.connect_timeout,
         size=size, seconds=seconds, messages=args.messages, parallel=args.parallel, evs=args.evs,
-        sport_base=args.sport_base, mtu=args.mtu, depth=args.depth, cc=args.cc,
+        sport_base=args.sport_base, mtu=args.mtu, depth=depth, cc=args.cc,
         window=args.window, train=args.train, start_psn=args.start_psn, imm=args.imm,
         files=tuple(args.file), verify=args.verify is not False, latency=args.latency,
         sweep=args.sweep, bidir=args.bidir,
-        seed=random.SystemRandom().getrandbits(32) if args.seed is None else args.seed)
+        seed=_seed() if args.seed is None else args.seed)
 
 
 def wants_json(argv: Sequence[str]) -> str:

@@ -39,14 +39,14 @@ class Pattern:
         """Where in the block message number `message` begins."""
         return _STEP * ((message * _STRIDE + self._first) % _PLACES)
 
-    def matches(self, message: int, received: memoryview) -> bool:
-        """True when `received` is, byte for byte, the beginning of that message."""
+    def matches(self, message: int, received: memoryview, start: int = 0) -> bool:
+        """True when `received` is, byte for byte, that message from byte `start` on."""
         # startswith() takes any buffer and is a bare memcmp; comparing memoryviews is far slower
-        return self.block.startswith(received, self.offset(message))
+        return self.block.startswith(received, self.offset(message) + start)
 
-    def first_difference(self, message: int, received: memoryview) -> int:
-        """Offset of the first wrong byte; len(received) when there is none."""
-        at = self.offset(message)
+    def first_difference(self, message: int, received: memoryview, start: int = 0) -> int:
+        """Offset in `received` of the first wrong byte; its length when there is none."""
+        at = self.offset(message) + start
         low, high = 0, len(received)
         while low < high:
             middle = (low + high + 1) // 2

@@ -39,6 +39,7 @@ def start(program: str, links: Sequence[Link], peer: dict[str, Any], test: dict[
           cookie: str) -> dict[str, Any]:
     """The `start` document."""
     now = time.time()
+    port = links[0].ports()[0]
     return {
         "connected": [link.describe() for link in links],
         "version": f"{program} {version()}",
@@ -46,6 +47,8 @@ def start(program: str, links: Sequence[Link], peer: dict[str, Any], test: dict[
         "timestamp": {"time": formatdate(now, usegmt=True), "timesecs": int(now)},
         "pid": os.getpid(),
         "cookie": cookie,
+        "sndbuf_actual": port["sndbuf_bytes"],
+        "rcvbuf_actual": port["rcvbuf_bytes"],
         **peer,
         "test_start": {"protocol": "MRC", **test},
     }

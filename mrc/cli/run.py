@@ -63,7 +63,7 @@ class TestRun:
     def start_intervals(self, seconds: float, emit: Callable[[dict[str, Any]], None]) -> None:
         """Call `emit` with a report every `seconds`; 0 for never."""
         if seconds > 0:
-            self._ticker = asyncio.create_task(self._tick(seconds, emit))
+            self._ticker = self.links[0].spawn(self._tick(seconds, emit))
 
     async def _tick(self, seconds: float, emit: Callable[[dict[str, Any]], None]) -> None:
         before, due = self.base, time.monotonic() + seconds

@@ -158,6 +158,8 @@ class Server:
 
     async def _attend(self, session: Session) -> None:
         error = await session.watch(self._options.idle_timeout)
-        await session.close(error)
-        self._session = None
-        self._ended.put_nowait((session, error))
+        try:
+            await session.close(error)
+        finally:
+            self._session = None
+            self._ended.put_nowait((session, error))

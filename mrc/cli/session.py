@@ -109,6 +109,9 @@ class Session:
              "bidir": params.bidir, "kind": params.kind, "verify": params.verify,
              "imm": params.counted, "depth": params.depth, "seed": params.seed,
              "test": params.test}, self.key))
+        advice = links[0].advice() if params.test == 0 else None
+        if advice is not None:
+            self._output.note(advice)
         self._run.start_intervals(self._options.common.interval, self._output.interval)
 
     def _member(self, link: Link) -> Member:
@@ -122,7 +125,7 @@ class Session:
         if not member.stream.params.bidir or member.sending is not None:
             raise ValueError("nothing to send")
         member.sender = member.stream.bulk_sender()
-        member.sending = asyncio.create_task(link.guard(member.sender.run()))
+        member.sending = link.spawn(link.guard(member.sender.run()))
         return {}
 
     async def _file(self, link: Link, data: dict[str, Any]) -> dict[str, Any]:

@@ -176,21 +176,21 @@ class FileReceiver:
         self._expected += 1
         self._waiting.append(self._expected - 1)
         if self._worker is None or self._worker.done():
-            self._worker = asyncio.create_task(self._work(self._sink))
+            self._worker = self._link.spawn(self._work(self._sink))
 
     async def _work(self, sink: FileSink) -> None:
         loop, params = asyncio.get_running_loop(), self._params
-        try:
-            while self._waiting:
-                slot = self._waiting.popleft() % params.depth * params.size
-                chunk = self._view[slot : slot + min(sink.left, params.size)]
+        while self._waiting:
+            slot = self._waiting.popleft() % params.depth * params.size
+            chunk = self._view[slot : slot + min(sink.left, params.size)]
+            try:
                 await loop.run_in_executor(self._pool, sink.write, chunk)
-                self.result.messages += 1
-                self.result.checked += 1
-                self._credit.advance(self.result.messages)
-        except OSError as error:
-            text = f"cannot store {sink.name}: {error.strerror}"
-            self._link.fail(CliError(Exit.FAILED, text))
+            except OSError as error:
+                text = f"cannot store {sink.name}: {error.strerror}"
+                raise CliError(Exit.FAILED, text) from None
+            self.result.messages += 1
+            self.result.checked += 1
+            self._credit.advance(self.result.messages)
 
     async def finish(self, messages: int) -> StreamResult:
         """The result; a file that was given up on the way is removed."""

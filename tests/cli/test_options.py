@@ -38,6 +38,7 @@ def test_defaults_of_the_sender():
     assert (chosen.host, chosen.common.port, chosen.size) == ("fd00::2", 18515, 1 << 20)
     assert (chosen.seconds, chosen.messages, chosen.parallel) == (10.0, None, 1)
     assert (chosen.sport_base, chosen.mtu, chosen.depth) == (49152, 4096, 16)
+    assert parse_send(["h", "-s", "2G"]).depth == 2
     assert (chosen.cc, chosen.window, chosen.train, chosen.verify) == ("nscc", None, 0, True)
     assert (chosen.common.backend, chosen.common.interval) == ("auto", 1.0)
     assert chosen.common.output == "human"
@@ -134,6 +135,15 @@ def test_help_names_exit_codes_examples_and_every_option(parser):
     for name in option_names(parser):
         assert name in text
     assert all(len(line) <= 100 for line in text.splitlines())
+
+
+def test_the_seed_may_come_from_the_environment(monkeypatch):
+    monkeypatch.setenv("MRC_SEED", "0x1234")
+    assert parse_send(["h"]).seed == 0x1234
+    assert parse_send(["h", "--seed", "5"]).seed == 5
+    monkeypatch.setenv("MRC_SEED", "soon")
+    with pytest.raises(CliError, match="MRC_SEED='soon'"):
+        parse_send(["h"])
 
 
 def test_version_is_printed():

@@ -94,6 +94,16 @@ async def test_a_message_that_was_not_placed_is_found(pair):
     assert "message 20 differs" in pair.send.json["error"]
 
 
+async def test_long_messages_are_checked_in_pieces(pair, monkeypatch):
+    monkeypatch.setattr("mrc.cli.bulk.BulkReceiver.CHECK_AT_ONCE", 1000)
+    pair.net.corrupt_write = 3
+    await pair.run("-s 9999 -n 20 -i 0")
+    assert pair.send.code == Exit.FAILED
+    assert "message 3 differs from byte 4999 on" in pair.send.json["error"]
+    assert pair.send.json["error"].count("differs") == 1
+    assert pair.send.end["streams"][0]["receiver"]["checked"] == 20
+
+
 async def test_lost_bytes_are_found_without_verify(pair):
     pair.net.skip_write = 3
     await pair.run("-s 10000 -n 50 -i 0 --no-verify")
