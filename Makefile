@@ -194,7 +194,8 @@ PYDIRS := $(wildcard mrc tests tools)
 lint: $(VENV)/.dev includes purity ## ruff, clang-format, layers of C and Python, purity of the core
 	$(BIN)/ruff check $(PYDIRS)
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/clang-format --dry-run -Werror $(CFORMAT)
+	@echo "clang-format: $(words $(CFORMAT)) files"
+	$(Q)$(BIN)/clang-format --dry-run -Werror $(CFORMAT)
 
 .PHONY: includes
 includes: ## which C file may include which
