@@ -230,6 +230,7 @@ static void qp_enter(struct mrc_qp *q, uint8_t to, mrc_ns now)
         q->set = 0;
         q->path = NULL;
         q->cc = NULL;
+        mrc_resp_start(&q->resp, mrc_psn(0), MRC_MPR_UNIT, 0, 0); /* owes no answer any more */
         memset(&q->stats, 0, sizeof q->stats);
         return;
     }

@@ -5,6 +5,7 @@
 
 enum {
     MRC_AGE_WALK_MAX = 64,   /* slots looked at by the age rule after one SACK */
+    MRC_UNPROVEN_MAX = 256,  /* slots of one EV passed over without proof after one SACK */
     MRC_TICK_LOSE_MAX = 256, /* timed-out slots taken by one tick */
     MRC_PROBE_SHIFT_MAX = 8,
 };
@@ -66,8 +67,8 @@ static bool req_infer_ev(struct mrc_req *r, const struct mrc_req_ctx *c,
 {
     const struct mrc_ev_sent *e = &r->tx.ev[ev];
     uint16_t i = e->head[cls];
-    bool again = false;
-    while (i != MRC_SLOT_NIL) {
+    uint32_t unproven = 0; /* a peer that proves nothing must not make us walk the whole window */
+    while (i != MRC_SLOT_NIL && unproven < MRC_UNPROVEN_MAX) {
         struct mrc_slot *s = &r->tx.slot[i];
         i = s->ev_next;
         if (!e->acked_any[cls] || (int32_t)(e->acked_order[cls] - s->order) <= 0)
@@ -75,9 +76,9 @@ static bool req_infer_ev(struct mrc_req *r, const struct mrc_req_ctx *c,
         if (req_proven_absent(r, v, s) || req_overdue(r, c, s))
             mrc_req_lose(r, c, s, MRC_EV_R_LOSS);
         else
-            again = true;
+            unproven++;
     }
-    return again;
+    return unproven > 0;
 }
 
 /* A path that died reports nothing: what left long before something that has arrived elsewhere. */

@@ -133,7 +133,10 @@ static enum mrc_resp_result resp_stash(struct mrc_resp *r, const struct mrc_resp
     const struct mrc_psn psn = mrc_psn(p->psn);
     if (r->stash_count >= r->max_wimm_dest || r->stash_count >= r->stash_max)
         return resp_nak(r, c, psn, MRC_AETH_NAK_INVALID_REQUEST, ev, MRC_DROP_WIMM_LIMIT);
-    const struct mrc_imm_stash s = {psn, p->imm, p->dmalen, p->se || p->m_bit};
+    /* A message of one packet is as long as that, whatever its RETH claims. */
+    const bool only = (mrc_opcode_flags(p->opcode) & MRC_OPF_FIRST) != 0;
+    const uint32_t byte_len = only ? p->payload_len : p->dmalen;
+    const struct mrc_imm_stash s = {psn, p->imm, byte_len, p->se || p->m_bit};
     uint16_t i = r->stash_count++;
     /* Kept in PSN order; arrivals are nearly in order, so the walk is short. */
     while (i > 0 && mrc_psn_after(r->stash[i - 1].psn, psn)) {

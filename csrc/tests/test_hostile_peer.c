@@ -439,3 +439,39 @@ TEST(hostile_peer__probes_that_do_not_fit_keep_their_timers)
     CHECK(mrc_engine_deadline(r.s[0].e) <= mrc_path_deadline(r.s[0].path));
     rig_close(&r);
 }
+
+/* What a QP owed before RESET is not paid by its next life. */
+TEST(hostile_peer__no_answers_from_a_former_life)
+{
+    struct rig r;
+    const struct mrc_qp_attr reset = {.state = MRC_QPS_RESET};
+    const struct mrc_qp_attr init = {.state = MRC_QPS_INIT, .access = 3};
+    rig_open(&r, 5, MRC_CC_FIXED, false);
+    struct mrc_pkt f = fields(&r, 1, MRC_OP_WRITE_ONLY);
+    f.a = true;
+    send(&r, 1, &f);
+    f.psn += WINDOW + 1;
+    send(&r, 1, &f);
+    CHECK_EQ(mrc_qp_modify(r.s[1].e, r.s[1].qpn, &reset, MRC_QP_STATE, r.now), MRC_OK);
+    CHECK_EQ(mrc_qp_modify(r.s[1].e, r.s[1].qpn, &init, MRC_QP_STATE | MRC_QP_ACCESS | MRC_QP_PATH,
+                           r.now),
+             MRC_OK);
+    CHECK_EQ(answers(&r, 1), 0);
+    rig_close(&r);
+}
+
+TEST(hostile_peer__length_of_an_immediate_of_one_packet)
+{
+    struct rig r;
+    struct mrc_wc wc;
+    const uint64_t id = 1;
+    rig_open(&r, 5, MRC_CC_FIXED, false);
+    CHECK_EQ(mrc_qp_post_recv(r.s[1].e, r.s[1].qpn, &id, 1), 1);
+    struct mrc_pkt f = fields(&r, 1, MRC_OP_WRITE_ONLY_IMM);
+    f.payload_len = 100;
+    f.dmalen = UINT32_MAX;
+    send(&r, 1, &f);
+    CHECK_EQ(mrc_cq_poll(r.s[1].e, 0, &wc, 1), 1);
+    CHECK_EQ(wc.byte_len, 100);
+    rig_close(&r);
+}
