@@ -5,9 +5,13 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from typing import Any, Protocol
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
-__all__ = ["Children", "warn_unclosed"]
+if TYPE_CHECKING:
+    from .device import Context
+
+__all__ = ["Children", "Owned", "warn_unclosed"]
 
 
 class Closable(Protocol):
@@ -51,8 +55,39 @@ class Children:
 
 
 def warn_unclosed(obj: object) -> None:
-    """For finalisers: say that close() or `with` was forgotten.
-
-    Nothing is freed here: the owner frees it when it closes.
-    """
+    """For finalisers: say that close() or `with` was forgotten."""
     warnings.warn(f"unclosed {obj!r}", ResourceWarning, stacklevel=2, source=obj)
+
+
+class Owned:
+    """The life that all objects of a context share: closed once, by hand, `with`, or the owner.
+
+    A finaliser frees nothing, for the owner does when it closes; it says that close() was missed.
+    """
+
+    ctx: Context
+    _closed = True  # until the constructor has succeeded
+
+    @property
+    def closed(self) -> bool:
+        """True after close()."""
+        return self._closed
+
+    def close(self) -> None:
+        """Twice is once."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not self._closed and not self.ctx.closed:
+            warn_unclosed(self)

@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
 
-from ._children import warn_unclosed
+from ._children import Owned
 from .device import Context
 from .errors import MrcUsageError
 from .types import PATH_MTUS, CcKind
@@ -85,7 +83,7 @@ class CcProfile:
         }
 
 
-class Controller:
+class Controller(Owned):
     """The controller of one destination, shared by the queue pairs to it (QPCC, H42)."""
 
     def __init__(self, ctx: Context, profile: CcProfile, path_mtu: int) -> None:
@@ -97,11 +95,6 @@ class Controller:
         self._closed = False
         ctx.controllers.add(self)
 
-    @property
-    def closed(self) -> bool:
-        """True after close()."""
-        return self._closed
-
     def close(self) -> None:
         """MrcUsageError while a queue pair uses it. Twice is once."""
         if self._closed:
@@ -110,18 +103,3 @@ class Controller:
             self.ctx.pump.cc_destroy(self.number)
         self._closed = True
         self.ctx.controllers.discard(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if not getattr(self, "_closed", True) and not self.ctx.closed:
-            warn_unclosed(self)

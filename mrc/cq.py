@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from types import TracebackType
-from typing import Self
 
-from ._children import Children, warn_unclosed
+from ._children import Children, Owned
 from ._core import records
 from .device import Context
 from .errors import MrcUsageError
@@ -51,7 +49,7 @@ def work_completion(fields: Sequence[int]) -> WorkCompletion:
     )
 
 
-class CompletionQueue:
+class CompletionQueue(Owned):
     """A ring of `depth` completions. When it overruns, `overrun` stays true: never a silent loss.
 
     Closing closes the queue pairs that complete into it.
@@ -84,11 +82,6 @@ class CompletionQueue:
         self.require_open()
         return self.ctx.pump.cq_overrun(self.number)
 
-    @property
-    def closed(self) -> bool:
-        """True after close()."""
-        return self._closed
-
     def close(self) -> None:
         """Close its queue pairs, then itself; completions not polled are gone. Twice is once."""
         if self._closed:
@@ -98,21 +91,6 @@ class CompletionQueue:
             self.ctx.pump.cq_destroy(self.number)
         self._closed = True
         self.ctx.cqs.discard(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if not getattr(self, "_closed", True) and not self.ctx.closed:
-            warn_unclosed(self)
 
     def __repr__(self) -> str:
         return f"<CompletionQueue {self.number} depth {self.depth}>"

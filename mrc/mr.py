@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import mmap
 import secrets
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from ._children import warn_unclosed
+from ._children import Owned
 from ._core import Pin
 from .errors import MrcUsageError
 from .pd import ProtectionDomain
@@ -19,7 +18,7 @@ __all__ = ["MemoryRegion"]
 _DEFAULT_ACCESS = Access.LOCAL_WRITE | Access.REMOTE_WRITE
 
 
-class MemoryRegion:
+class MemoryRegion(Owned):
     """Any contiguous buffer (bytearray, numpy array, mmap, memoryview), registered for transfer.
 
     The buffer is pinned until close(): a bytearray cannot be resized meanwhile. Read-only memory
@@ -39,6 +38,7 @@ class MemoryRegion:
             pin.release()
             raise
         self.pd = pd
+        self.ctx = pd.ctx
         self.access = access
         self.addr = pin.addr
         self.length = pin.nbytes
@@ -73,11 +73,6 @@ class MemoryRegion:
         """The bytes. Release it (or let it go) before you resize the buffer after close()."""
         return memoryview(self.buffer).cast("B")
 
-    @property
-    def closed(self) -> bool:
-        """True after close()."""
-        return self._closed
-
     def range(self, offset: int, length: int | None) -> tuple[int, int]:
         """(address, length) of a part of the region; None is all that follows the offset.
 
@@ -96,29 +91,14 @@ class MemoryRegion:
         """Unregister and unpin. MrcUsageError while a work request refers to it. Twice is once."""
         if self._closed:
             return
-        ctx = self.pd.ctx
+        ctx = self.ctx
         if not ctx.closed:
             ctx.unpin(self.rkey)
         self._closed = True
         self.pd.mrs.discard(self)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def __len__(self) -> int:
         return self.length
-
-    def __del__(self) -> None:
-        if not getattr(self, "_closed", True) and not self.pd.ctx.closed:
-            warn_unclosed(self)
 
     def __repr__(self) -> str:
         return f"<MemoryRegion {self.length} bytes at {self.addr:#x} rkey {self.rkey:#010x}>"

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from ipaddress import IPv6Address
-from types import TracebackType
-from typing import Self
 
-from ._children import warn_unclosed
+from ._children import Owned
 from .ev import EvProfile
 from .headers import outer_templates
 from .port import Port
@@ -31,7 +29,7 @@ class ProbeConfig:
     event_ring: int = 1024
 
 
-class PathTable:
+class PathTable(Owned):
     """Shared by the queue pairs to one peer (D.5 to D.7).
 
     `src` :: lets the kernel choose; the attribute `src` tells what it chose. OSError: a lane
@@ -97,11 +95,6 @@ class PathTable:
         """Which planes are up: bit N is plane N (D.7). EVs keep their states."""
         self.ctx.pump.path_set_planes(self.number, local_up, remote_up)
 
-    @property
-    def closed(self) -> bool:
-        """True after close()."""
-        return self._closed
-
     def close(self) -> None:
         """MrcUsageError while a queue pair uses it. Twice is once."""
         if self._closed:
@@ -110,21 +103,6 @@ class PathTable:
             self.ctx.pump.path_destroy(self.number)
         self._closed = True
         self.ctx.paths.discard(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if not getattr(self, "_closed", True) and not self.ctx.closed:
-            warn_unclosed(self)
 
     def __repr__(self) -> str:
         return f"<PathTable {self.number} to {self.dst}, {len(self.profile)} EVs>"

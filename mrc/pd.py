@@ -3,17 +3,14 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
-
-from ._children import Children, warn_unclosed
+from ._children import Children, Owned
 from .device import Context
 from .errors import MrcUsageError
 
 __all__ = ["ProtectionDomain"]
 
 
-class ProtectionDomain:
+class ProtectionDomain(Owned):
     """A number C compares; an object Python keeps. Closing closes its queue pairs, then regions."""
 
     def __init__(self, ctx: Context) -> None:
@@ -29,11 +26,6 @@ class ProtectionDomain:
         if self._closed:
             raise MrcUsageError("the protection domain is closed")
 
-    @property
-    def closed(self) -> bool:
-        """True after close()."""
-        return self._closed
-
     def close(self) -> None:
         """Close queue pairs, then memory regions, then itself. Twice is once."""
         if self._closed:
@@ -46,21 +38,6 @@ class ProtectionDomain:
                     self.ctx.unpin(rkey)
         self._closed = True
         self.ctx.pds.discard(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if not getattr(self, "_closed", True) and not self.ctx.closed:
-            warn_unclosed(self)
 
     def __repr__(self) -> str:
         return f"<ProtectionDomain {self.number}>"

@@ -7,10 +7,9 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from ipaddress import IPv6Address
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
-from ._children import warn_unclosed
+from ._children import Owned
 from ._core import QpMask, records
 from .cq import CompletionQueue
 from .errors import MrcResourceError, MrcUsageError
@@ -163,7 +162,7 @@ class SendBatch:
             raise MrcUsageError(f"a field of {wr} is out of range: {exc}") from exc
 
 
-class QueuePair:
+class QueuePair(Owned):
     """One queue pair, made in RESET. Both completion queues may be the same."""
 
     def __init__(
@@ -179,6 +178,7 @@ class QueuePair:
             if cq.ctx is not pd.ctx:
                 raise MrcUsageError("queue pair and completion queue belong to different contexts")
         self.pd = pd
+        self.ctx = pd.ctx
         self.init = init or QpInitAttr()
         self.send_cq = send_cq
         self.recv_cq = recv_cq
@@ -211,7 +211,7 @@ class QueuePair:
         mask = 0
         for name in given:
             mask |= _MASK_OF[name]
-        self.pd.ctx.pump.qp_modify(self.qpn, {k: _plain(v) for k, v in given.items()}, mask)
+        self.ctx.pump.qp_modify(self.qpn, {k: _plain(v) for k, v in given.items()}, mask)
         self._known |= given.keys()
         if attr.state is QpState.RESET:
             self._known.clear()
@@ -219,7 +219,7 @@ class QueuePair:
     def query(self) -> QpAttr:
         """All attributes as they are now; possible in every state."""
         self._require_open()
-        raw = self.pd.ctx.pump.qp_query(self.qpn)
+        raw = self.ctx.pump.qp_query(self.qpn)
         values: dict[str, Any] = {f.name: raw[f.name] for f in fields(QpAttr)}
         values["state"] = QpState(values["state"])
         values["access"] = Access(values["access"])
@@ -232,12 +232,12 @@ class QueuePair:
     def state(self) -> QpState:
         """The state it is in now; errors change it without the application."""
         self._require_open()
-        return QpState(self.pd.ctx.pump.qp_query(self.qpn)["state"])
+        return QpState(self.ctx.pump.qp_query(self.qpn)["state"])
 
     def stats(self) -> QpStats:
         """Counters and the present window."""
         self._require_open()
-        return self.pd.ctx.pump.qp_stats(self.qpn)
+        return self.ctx.pump.qp_stats(self.qpn)
 
     # -- work --------------------------------------------------------------------------------
 
@@ -254,7 +254,7 @@ class QueuePair:
             batch, count = SendBatch(max(len(wrs), 1)), len(wrs)
             for index, wr in enumerate(wrs):
                 batch.put(index, wr)
-        taken = self.pd.ctx.pump.post_send(self.qpn, batch.array, count)
+        taken = self.ctx.pump.post_send(self.qpn, batch.array, count)
         if taken == 0 and count > 0:
             raise MrcResourceError(f"send queue of QP {self.qpn} is full")
         return taken
@@ -265,24 +265,19 @@ class QueuePair:
         MrcResourceError: none, the queue is full.
         """
         self._require_open()
-        taken = self.pd.ctx.pump.post_recv(self.qpn, wr_ids)
+        taken = self.ctx.pump.post_recv(self.qpn, wr_ids)
         if taken == 0 and wr_ids:
             raise MrcResourceError(f"receive queue of QP {self.qpn} is full")
         return taken
 
     # -- life --------------------------------------------------------------------------------
 
-    @property
-    def closed(self) -> bool:
-        """True after close()."""
-        return self._closed
-
     def close(self) -> None:
         """Flush what is outstanding into the completion queues, then go. Twice is once."""
         if self._closed:
             return
-        if not self.pd.ctx.closed:
-            self.pd.ctx.pump.qp_destroy(self.qpn)
+        if not self.ctx.closed:
+            self.ctx.pump.qp_destroy(self.qpn)
         self._closed = True
         for owner in (self.pd.qps, self.send_cq.qps, self.recv_cq.qps):
             owner.discard(self)
@@ -290,21 +285,6 @@ class QueuePair:
     def _require_open(self) -> None:
         if self._closed:
             raise MrcUsageError("the queue pair is closed")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if not getattr(self, "_closed", True) and not self.pd.ctx.closed:
-            warn_unclosed(self)
 
     def __repr__(self) -> str:
         return f"<QueuePair {self.qpn:#x}>"
