@@ -297,6 +297,74 @@ TEST(path__round_trip_grows_beyond_the_probe_timeout) /* FR 39 */
     case_end(w);
 }
 
+/* ---- sixteen paths, NSCC: the demo without sockets ---- */
+
+static struct world *sixteen(uint64_t seed, uint32_t loss_ppm)
+{
+    struct world_cfg cfg = world_defaults(seed);
+    struct world_qp_cfg q = bulk_qp();
+    cfg.paths = 16;
+    cfg.min_active = 4;
+    cfg.link.rate_bps = 125000000;
+    cfg.link.delay_ns = 50 * MRC_USEC;
+    cfg.link.loss_ppm = loss_ppm;
+    cfg.link.queue_bytes = 200000;
+    cfg.cc = (struct mrc_cc_cfg){.kind = MRC_CC_NSCC,
+                                 .mtu_bytes = 4096,
+                                 .link_bps = 10000000000,
+                                 .base_rtt_ns = 200 * MRC_USEC};
+    q.mtu = 4096;
+    q.timeout = 16;
+    struct world *const w = case_world(&cfg, &q, 16384);
+    world_load(w, 0, &bulk);
+    return w;
+}
+
+TEST(nscc__sixteen_paths_share_alike_and_a_dead_plane_is_bypassed)
+{
+    mrc_ns gap = 0;
+    struct world *const w = sixteen(20, 0);
+    const double whole = goodput(w, 300 * MRC_MSEC, &gap);
+    CHECK(whole > 0.95 * 2e9);
+    uint64_t sum = 0;
+    for (uint16_t i = 0; i < 16; i++)
+        sum += world_link(w, 0, 1, i)->stats.packets;
+    for (uint16_t i = 0; i < 16; i++) {
+        const uint64_t n = world_link(w, 0, 1, i)->stats.packets;
+        CHECK(n * 16 > sum * 9 / 10 && n * 16 < sum * 11 / 10);
+    }
+    CHECK_EQ(w->flow[0].rtx_packets, 0);
+    for (uint16_t i = 1; i < 16; i += 4)
+        world_cut(w, 0, 1, i, true);
+    goodput(w, 50 * MRC_MSEC, &gap);
+    CHECK(gap <= 20 * MRC_MSEC);
+    CHECK(goodput(w, 200 * MRC_MSEC, &gap) > 0.95 * 0.75 * whole);
+    for (uint16_t i = 1; i < 16; i += 4)
+        world_cut(w, 0, 1, i, false);
+    goodput(w, 200 * MRC_MSEC, &gap);
+    CHECK(goodput(w, 100 * MRC_MSEC, &gap) > 0.95 * whole);
+    stop_load(w);
+    CHECK(case_finish(w, MRC_SEC));
+    case_end(w);
+}
+
+TEST(nscc__one_percent_loss_on_every_path)
+{
+    mrc_ns gap = 0;
+    struct world *w = sixteen(21, 0);
+    const double clean = goodput(w, 300 * MRC_MSEC, &gap);
+    stop_load(w);
+    CHECK(case_finish(w, MRC_SEC));
+    case_end(w);
+    w = sixteen(21, 10000);
+    goodput(w, 100 * MRC_MSEC, &gap);
+    CHECK(goodput(w, 500 * MRC_MSEC, &gap) > 0.7 * clean);
+    CHECK(world_stats(w, &w->flow[0]).spurious_retransmits * 200 < w->flow[0].data_packets);
+    stop_load(w);
+    CHECK(case_finish(w, MRC_SEC));
+    case_end(w);
+}
+
 /* ---- silence ---- */
 
 static void cut_all(struct world *w, bool cut)

@@ -30,7 +30,7 @@ struct vopr_action {
     uint16_t path;
     struct sim_link_cfg link; /* VOPR_LINK */
 };
-enum vopr_what { VOPR_CUT, VOPR_HEAL, VOPR_LINK, VOPR_DENY, VOPR_ALLOW };
+enum vopr_what { VOPR_CUT, VOPR_HEAL, VOPR_LINK, VOPR_DENY, VOPR_ALLOW, VOPR_PLANES, VOPR_REFUSED };
 
 struct vopr {
     struct mrc_rand rand;
@@ -193,6 +193,32 @@ static void vopr_draw_denials(struct vopr *v)
     vopr_word(v, "deny", path);
 }
 
+/* A plane's port goes down and comes back, seen by one side or both (D.7). */
+static void vopr_draw_planes(struct vopr *v)
+{
+    const uint8_t sides = (uint8_t)(1 + vopr_below(v, 3));
+    const uint16_t up = (uint16_t)(vopr_below(v, 1u << v->cfg.planes) << 1);
+    const mrc_ns a = vopr_when(v);
+    vopr_add(v, (struct vopr_action){.at = a, .what = VOPR_PLANES, .sides = sides, .path = up});
+    vopr_add(v, (struct vopr_action){.at = a + vopr_below(v, 20000000),
+                                     .what = VOPR_PLANES,
+                                     .sides = sides,
+                                     .path = 0xFFFF});
+    vopr_word(v, "planes", up);
+}
+
+/* Sockets refuse packets of a path: what ENETUNREACH and the like become. */
+static void vopr_draw_refusals(struct vopr *v)
+{
+    const uint32_t n = 1 + vopr_below(v, 5);
+    for (uint32_t i = 0; i < n; i++)
+        vopr_add(v, (struct vopr_action){.at = vopr_when(v),
+                                         .what = VOPR_REFUSED,
+                                         .sides = 3,
+                                         .path = (uint16_t)vopr_below(v, v->cfg.paths)});
+    vopr_word(v, "refused", n);
+}
+
 /* One path much worse than the others for a while. */
 static void vopr_draw_bad_path(struct vopr *v)
 {
@@ -228,15 +254,28 @@ static void vopr_draw(struct vopr *v, uint64_t seed)
     }
     if (v->cfg.paths > 1 && vopr_one_in(v, 6))
         vopr_draw_denials(v);
+    if (vopr_one_in(v, 8))
+        vopr_draw_planes(v);
+    if (vopr_one_in(v, 8))
+        vopr_draw_refusals(v);
     v->faults_end = v->cfg.start_ns + 60 * MRC_MSEC;
 }
 
 /* ---- running ---- */
 
+static void vopr_refuse(struct world *w, uint32_t side, uint16_t path)
+{
+    const struct mrc_path_entry_cfg *const e = mrc_path_entry(w->host[side].table[1 - side], path);
+    mrc_engine_lane_failed(w->host[side].e, e->port, e->lane, w->now);
+}
+
 static void vopr_act(struct world *w, void *arg, uint32_t n)
 {
     struct vopr *const v = arg;
     const struct vopr_action *const a = &v->action[n];
+    /* The world counts what has arrived as known; let the engines know it before they must act. */
+    world_turn(w, 0);
+    world_turn(w, 1);
     for (uint32_t side = 0; side < 2; side++) {
         struct sim_link *const l = world_link(w, side, 1 - side, a->path);
         struct mrc_path_table *const t = w->host[side].table[1 - side];
@@ -246,6 +285,11 @@ static void vopr_act(struct world *w, void *arg, uint32_t n)
         case VOPR_LINK: l->cfg = a->link; break;
         case VOPR_DENY: mrc_path_set_state(t, a->path, MRC_EV_DENIED, w->now); break;
         case VOPR_ALLOW: mrc_path_set_state(t, a->path, MRC_EV_GOOD, w->now); break;
+        case VOPR_PLANES:
+            if (((a->sides >> side) & 1) != 0)
+                mrc_path_set_planes(t, a->path, UINT32_MAX);
+            break;
+        case VOPR_REFUSED: vopr_refuse(w, side, a->path); break;
         }
     }
     if (w->trace != NULL)
@@ -259,6 +303,8 @@ static void vopr_calm(struct world *w, void *arg, uint32_t n)
 {
     (void)arg;
     (void)n;
+    for (uint32_t side = 0; side < 2; side++)
+        mrc_path_set_planes(w->host[side].table[1 - side], UINT32_MAX, UINT32_MAX);
     for (uint32_t side = 0; side < 2; side++)
         for (uint16_t i = 0; i < w->cfg.paths; i++) {
             struct sim_link *const l = world_link(w, side, 1 - side, i);

@@ -277,7 +277,7 @@ static void world_poll_events(struct world *w, uint32_t host)
     }
 }
 
-static void world_turn(struct world *w, uint32_t host)
+void world_turn(struct world *w, uint32_t host)
 {
     struct world_host *const h = &w->host[host];
     struct mrc_rx_pkt in[WORLD_BURST];

@@ -236,6 +236,8 @@ void world_cut(struct world *w, uint32_t a, uint32_t b, uint16_t path, bool cut)
 void world_at(struct world *w, mrc_ns at, world_action_fn fn, void *arg, uint32_t n);
 /* Until that time or the first failure; false when failed. */
 bool world_run(struct world *w, mrc_ns until);
+/* Everything that has reached this host is seen by its engine. */
+void world_turn(struct world *w, uint32_t host);
 /* Let the engine at this host do what became possible (after posting). */
 void world_kick(struct world *w, uint32_t host);
 /* Until all loads are done or their QPs are dead; failure when that takes longer than limit, or
