@@ -19,8 +19,10 @@ class Progress:
     """
 
     def __init__(
-        self, read: Callable[[], int], on_progress: Callable[[], None] | None = None
+        self, read: Callable[[], int], on_progress: Callable[[], None] | None = None,
+        period_s: float = PERIOD_S,
     ) -> None:
+        self._period_s = period_s
         self._read = read
         self._on_progress = on_progress
         self._base = read()
@@ -34,7 +36,7 @@ class Progress:
         self._arm()
 
     def _arm(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(PERIOD_S, self._tick)
+        self._timer = asyncio.get_running_loop().call_later(self._period_s, self._tick)
 
     def _tick(self) -> None:
         self.look()

@@ -10,7 +10,7 @@ from typing import Any
 
 from mrc.cli import report
 from mrc.cli.link import Link
-from mrc.cli.measure import CpuClock, Progress
+from mrc.cli.measure import PERIOD_S, CpuClock, Progress
 from mrc.cli.protocol import TestParams
 from mrc.telemetry import Snapshot, event_json
 
@@ -39,7 +39,9 @@ class TestRun:
         self.end_ns = 0
         self.cpu_percent = (0.0, 0.0, 0.0)
         self._final: list[Snapshot] | None = None
-        self.progress = Progress(self._bytes, on_progress)
+        # a look costs some 20 us a connection: with many, look less often rather than use the core
+        period_s = PERIOD_S * max(1, len(links) // 4)
+        self.progress = Progress(self._bytes, on_progress, period_s)
         self._ticker: asyncio.Task[None] | None = None
         for link in links:
             link.take_events()  # what happened before is not ours

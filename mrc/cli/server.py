@@ -147,11 +147,14 @@ class Server:
         session = self._session
         if session is not None and session.key != key:
             raise CliError(Exit.PEER, "busy with another client")
+        if session is not None and (index in session.links or streams != session.streams):
+            raise CliError(Exit.PEER, "this connection was announced differently before")
+        new = session is None
         if session is None:
             session = self._session = Session(key, streams, self._options, self._output)
         link.index = index
         session.add(link)
-        if len(session.links) == 1:
+        if new:
             task = asyncio.create_task(self._attend(session))
             self._guests.add(task)
             task.add_done_callback(self._guests.discard)

@@ -48,6 +48,7 @@ class Session:
         self._output = output
         self._members: dict[int, Member] = {}
         self._run: TestRun | None = None
+        self._params: TestParams | None = None
         self._block: Pattern | None = None
         self._all_finished = asyncio.Event()
         self._heard = time.monotonic()
@@ -79,8 +80,11 @@ class Session:
         if link.index in self._members:
             raise ValueError("a test is running on this connection")
         if self._block is None or not self._members:
+            self._params = params
             self._block = Pattern(params.seed, params.size)
             self._all_finished = asyncio.Event()
+        if params != self._params:
+            raise ValueError("the connections of a test differ in their parameters")
         stream = Stream(link, params, self._block, initiator=False)
         await stream.meet()
         self._members[link.index] = Member(stream, self._taker(stream))
