@@ -42,6 +42,7 @@ struct rig_side {
     uint32_t cc_id;
     uint32_t qpn;
     uint8_t addr[16];
+    uint64_t delivered; /* packets given to it */
 };
 
 struct rig {
@@ -271,6 +272,7 @@ static inline void rig_deliver(struct rig *r, int to, const struct rig_pkt *p)
     memcpy(exact, p->bytes, p->rx.len);
     struct mrc_rx_pkt rx = p->rx;
     rx.bytes = exact;
+    r->s[to].delivered++;
     mrc_engine_rx(r->s[to].e, &rx, 1, r->now);
     free(exact);
 }
