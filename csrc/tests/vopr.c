@@ -211,11 +211,11 @@ static void vopr_draw_planes(struct vopr *v)
 static void vopr_draw_refusals(struct vopr *v)
 {
     const uint32_t n = 1 + vopr_below(v, 5);
-    for (uint32_t i = 0; i < n; i++)
-        vopr_add(v, (struct vopr_action){.at = vopr_when(v),
-                                         .what = VOPR_REFUSED,
-                                         .sides = 3,
-                                         .path = (uint16_t)vopr_below(v, v->cfg.paths)});
+    for (uint32_t i = 0; i < n; i++) {
+        const mrc_ns at = vopr_when(v);
+        const uint16_t path = (uint16_t)vopr_below(v, v->cfg.paths);
+        vopr_add(v, (struct vopr_action){.at = at, .what = VOPR_REFUSED, .path = path});
+    }
     vopr_word(v, "refused", n);
 }
 
