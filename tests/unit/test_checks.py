@@ -37,7 +37,7 @@ def test_purity_allows_tables_copies_and_other_core_files(tmp_path):
     (tmp_path / "mrc_b.c").write_text("int helper(int x) { return x + 1; }\n")
     text = (
         "#include <string.h>\nint helper(int);\n"
-        "static const char *const names[] = {\"a\", \"b\"};\n"
+        'static const char *const names[] = {"a", "b"};\n'
         "const char *f(char *to, const char *from, int n)\n"
         "{ memcpy(to, from, 100); return names[helper(n)]; }\n"
     )
