@@ -134,11 +134,11 @@ asan: ## core, io and C tests under address and undefined sanitizers; the first 
 
 PYTEST := $(BIN)/python -m pytest -rs
 .PHONY: test
-test: ctest $(VENV)/.ext $(VENV)/.test ## all tests, C and Python; says what could not run and why
+test: ctest $(VENV)/.ext $(VENV)/.test build/bench/bare ## all tests, C and Python; says what could not run and why
 	$(PYTEST) $(T)
 
 .PHONY: netns
-netns: $(VENV)/.ext $(VENV)/.test ## only the tests in network namespaces
+netns: $(VENV)/.ext $(VENV)/.test build/bench/bare ## only the tests in network namespaces
 	$(PYTEST) -m netns
 
 SEEDS ?= 200
