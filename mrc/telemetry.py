@@ -13,8 +13,15 @@ from typing import Any
 
 from .types import EvEvent, EvState, PathStats, PortCap, PortStats, QpStats
 
-__all__ = ["Snapshot", "combine_paths", "event_json", "mrc_json", "path_json", "paths_up",
-           "port_json"]
+__all__ = [
+    "Snapshot",
+    "combine_paths",
+    "event_json",
+    "mrc_json",
+    "path_json",
+    "paths_up",
+    "port_json",
+]
 
 # end.mrc: name in reports -> counters of QpStats it adds up
 _MRC_KEYS = (
@@ -34,8 +41,9 @@ _MRC_KEYS = (
     "sacks_sent",
     "nacks_sent",
 )
-_PATH_GAUGES = frozenset({"ev", "plane", "state", "backup", "rtt_min_ns", "rtt_max_ns",
-                          "bad_since_ns", "good_since_ns"})
+_PATH_GAUGES = frozenset(
+    {"ev", "plane", "state", "backup", "rtt_min_ns", "rtt_max_ns", "bad_since_ns", "good_since_ns"}
+)
 _PATH_COUNTERS = tuple(f.name for f in fields(PathStats) if f.name not in _PATH_GAUGES)
 _BADNESS = {EvState.GOOD: 0, EvState.SKIP: 1, EvState.ASSUMED_BAD: 2, EvState.DENIED: 3}
 

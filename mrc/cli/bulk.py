@@ -16,9 +16,7 @@ _YIELD_EVERY = 64
 class BulkSender:
     """Writes messages until the count is reached or `stop` is called, then drains."""
 
-    def __init__(
-        self, params: TestParams, pattern: Pattern, outlet: Outlet
-    ) -> None:
+    def __init__(self, params: TestParams, pattern: Pattern, outlet: Outlet) -> None:
         self._params = params
         self._pattern = pattern
         self._outlet = outlet

@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 
 from mrc.cli import report
 from mrc.cli.exits import CliError, Exit
-from mrc.cli.link import Link
-from mrc.cli.options import SendOptions, version
+from mrc.cli.link import Link, seen
+from mrc.cli.options import SendOptions
 from mrc.cli.output import Output
+from mrc.cli.parser import version
 from mrc.cli.pattern import Pattern
 from mrc.cli.protocol import IMM_QUEUE, PROTOCOL, SPARE_WRITES, StreamResult, TestParams
 from mrc.cli.run import TestRun
@@ -76,13 +77,23 @@ class Client:
             link = Link(await self._dial(), index + 1)
             self._links.append(link)
             link.serve("abort", self._on_abort)
-            hello = {"protocol": PROTOCOL, "version": version(), "session": session,
-                     "stream": link.index, "streams": options.parallel}
+            hello = {
+                "protocol": PROTOCOL,
+                "version": version(),
+                "session": session,
+                "stream": link.index,
+                "streams": options.parallel,
+            }
             await link.call("hello", hello, limit_s=options.connect_timeout)
-        self._output.start(report.start(
-            "mrc-send", self._links,
-            {"connecting_to": {"host": options.host, "port": options.common.port}},
-            report.test_start(options), session))
+        self._output.start(
+            report.start(
+                "mrc-send",
+                self._links,
+                {"connecting_to": {"host": options.host, "port": options.common.port}},
+                report.test_start(options),
+                session,
+            )
+        )
 
         advice = self._links[0].advice()
         if advice is not None:
@@ -103,11 +114,21 @@ class Client:
         if self._links:
             more["context"] = self._links[0].conn.context
         return await self._connect(
-            options.host, common.port, sport_base=options.sport_base, backend=common.backend,
-            mtu=options.mtu, depth=options.depth + SPARE_WRITES, imm_queue=IMM_QUEUE,
-            cc=options.cc, window=options.window, train=options.train or "auto",
-            timeout=options.connect_timeout, seed=options.seed, start_psn=options.start_psn,
-            **more)
+            options.host,
+            common.port,
+            sport_base=options.sport_base,
+            backend=common.backend,
+            mtu=options.mtu,
+            depth=options.depth + SPARE_WRITES,
+            imm_queue=IMM_QUEUE,
+            cc=options.cc,
+            window=options.window,
+            train=options.train or "auto",
+            timeout=options.connect_timeout,
+            seed=options.seed,
+            start_psn=options.start_psn,
+            **more,
+        )
 
     def _profile(self, path: str) -> EvProfile:
         """MrcProfileError for one that cannot be used; CliError when -e says otherwise."""
@@ -128,17 +149,26 @@ class Client:
     async def _say_why(self, error: CliError) -> None:
         """The receiver should not have to guess why a test ends early."""
         code = Exit.FAILED if error.code == Exit.FAILED else Exit.PEER
-        await asyncio.gather(*(link.tell("abort", {"reason": str(error), "code": code})
-                               for link in self._links))
+        await asyncio.gather(
+            *(link.tell("abort", {"reason": str(error), "code": code}) for link in self._links)
+        )
 
     def _tests(self) -> list[TestParams]:
         options = self._options
         sizes = powers_of_two(*options.sweep) if options.sweep else [options.size]
         kind = "latency" if options.latency else "file" if options.files else "bulk"
         return [
-            TestParams(test=number, kind=kind, size=size, depth=options.depth,
-                       verify=options.verify, imm=options.imm, bidir=options.bidir,
-                       seed=options.seed, messages=options.messages or 0)
+            TestParams(
+                test=number,
+                kind=kind,
+                size=size,
+                depth=options.depth,
+                verify=options.verify,
+                imm=options.imm,
+                bidir=options.bidir,
+                seed=options.seed,
+                messages=options.messages or 0,
+            )
             for number, size in enumerate(sizes)
         ]
 
@@ -153,7 +183,8 @@ class Client:
         outcome = Outcome(
             run=TestRun(self._links, params, sends=True, clock_ns=clock_ns),
             engines=self._engines(streams),
-            reverse=[stream.bulk_receiver() for stream in streams] if params.bidir else [])
+            reverse=[stream.bulk_receiver() for stream in streams] if params.bidir else [],
+        )
         self._outcomes.append(outcome)
         outcome.run.start_intervals(self._options.common.interval, self._output.interval)
 
@@ -184,12 +215,17 @@ class Client:
         if params.kind == "bulk":
             return [stream.bulk_sender() for stream in streams]
         files = self._options.files
-        return [stream.file_sender(files[i :: len(streams)], self._file_done)
-                for i, stream in enumerate(streams)]
+        return [
+            stream.file_sender(files[i :: len(streams)], self._file_done)
+            for i, stream in enumerate(streams)
+        ]
 
     def _file_done(self, report_: dict[str, Any]) -> None:
-        self._output.note(f"{report_['name']}: {report_['bytes']} bytes, SHA-256 equal"
-                          if report_["verified"] else f"{report_['name']}: differs")
+        self._output.note(
+            f"{report_['name']}: {report_['bytes']} bytes, SHA-256 equal"
+            if report_["verified"]
+            else f"{report_['name']}: differs"
+        )
 
     async def _drive(self, outcome: Outcome, ask_to_stop: Callable[[], None]) -> None:
         """Run all engines; -t asks them to stop."""
@@ -197,8 +233,12 @@ class Client:
         timer = None
         if seconds is not None and not self._options.files and not self._options.messages:
             timer = asyncio.get_running_loop().call_later(seconds, ask_to_stop)
-        runs = asyncio.gather(*(link.guard(engine.run())
-                                for link, engine in zip(self._links, outcome.engines, strict=True)))
+        runs = asyncio.gather(
+            *(
+                link.guard(engine.run())
+                for link, engine in zip(self._links, outcome.engines, strict=True)
+            )
+        )
         try:
             await _watched(outcome.run, runs)
         finally:
@@ -209,9 +249,12 @@ class Client:
         """Ask what arrived; with --bidir also wait for what the other side sent."""
         # with -n and --bidir the other side may have much left to send: then progress decides
         limit_s = None if outcome.reverse else FINISH_TIMEOUT_S
-        answers = asyncio.gather(*(
-            link.call("finish", {"messages": engine.messages, "bytes": engine.bytes}, limit_s)
-            for link, engine in zip(self._links, outcome.engines, strict=True)))
+        answers = asyncio.gather(
+            *(
+                link.call("finish", {"messages": engine.messages, "bytes": engine.bytes}, limit_s)
+                for link, engine in zip(self._links, outcome.engines, strict=True)
+            )
+        )
         replies = await (_watched(outcome.run, answers) if outcome.reverse else answers)
         try:
             outcome.results = [StreamResult.from_json(reply.get("stream")) for reply in replies]
@@ -220,7 +263,8 @@ class Client:
                 sent = [StreamResult.from_json(reply.get("reverse")) for reply in replies]
                 outcome.reverse_sent = sent
                 for link, receiver, theirs, stream in zip(
-                        self._links, outcome.reverse, sent, streams, strict=True):
+                    self._links, outcome.reverse, sent, streams, strict=True
+                ):
                     result = await link.guard(receiver.finish(theirs.messages))
                     result.bytes = stream.bytes_received
                     outcome.reverse_results.append(result)
@@ -231,6 +275,7 @@ class Client:
 
 async def _watched(run: TestRun, work: asyncio.Future[_T]) -> _T:
     """The result of `work`, unless nothing moves for SILENCE_S while nobody notices anything."""
+    work.add_done_callback(seen)
     try:
         while not work.done():
             left = SILENCE_S - run.progress.idle_seconds

@@ -28,7 +28,11 @@ class FileSender:
     """Sends files one after the other through the slots of `buffer`."""
 
     def __init__(
-        self, params: TestParams, paths: Sequence[str], buffer: bytearray, outlet: Outlet,
+        self,
+        params: TestParams,
+        paths: Sequence[str],
+        buffer: bytearray,
+        outlet: Outlet,
         on_done: Callable[[dict[str, Any]], None],
     ) -> None:
         self._outlet = outlet
@@ -71,11 +75,17 @@ class FileSender:
             digest = await self._send_chunks(pool, file, path, size)
         if digest is None:
             return
-        end = await self._outlet.link.call("file-end", {"index": index, "sha256": digest},
-                                         limit_s=_END_TIMEOUT_S)
-        report = {"name": name, "bytes": size, "sha256": digest,
-                  "received_sha256": end.get("sha256"), "stored_as": end.get("name"),
-                  "verified": end.get("sha256") == digest}
+        end = await self._outlet.link.call(
+            "file-end", {"index": index, "sha256": digest}, limit_s=_END_TIMEOUT_S
+        )
+        report = {
+            "name": name,
+            "bytes": size,
+            "sha256": digest,
+            "received_sha256": end.get("sha256"),
+            "stored_as": end.get("name"),
+            "verified": end.get("sha256") == digest,
+        }
         self.sent.append(report)
         self._on_done(report)
 
@@ -94,9 +104,11 @@ class FileSender:
             chunk = self._view[slot : slot + min(left, params.size)]
             if not await loop.run_in_executor(pool, _read_chunk, file, chunk, sha256):
                 raise CliError(Exit.FAILED, f"{path}: the file shrank while it was being sent")
-            self.window.add(self._outlet.write(
-                len(chunk), imm=number & NUMBER_MASK,
-                local_offset=slot, remote_offset=slot))
+            self.window.add(
+                self._outlet.write(
+                    len(chunk), imm=number & NUMBER_MASK, local_offset=slot, remote_offset=slot
+                )
+            )
             left -= len(chunk)
             self.bytes += len(chunk)
         await self.window.drain()

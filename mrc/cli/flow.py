@@ -33,8 +33,13 @@ class Outlet:
     ) -> Write:
         """Post a write; the future completes when it is placed at the peer (B.13)."""
         future = self.link.conn.write_nowait(
-            self._source, self._remote, local_offset=local_offset,
-            remote_offset=remote_offset, length=length, imm=imm)
+            self._source,
+            self._remote,
+            local_offset=local_offset,
+            remote_offset=remote_offset,
+            length=length,
+            imm=imm,
+        )
         self.link.track(future)
         return future
 

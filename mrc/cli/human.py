@@ -79,9 +79,12 @@ class HumanOutput:
     def end(self, data: dict[str, Any]) -> None:
         """The closing summary."""
         self._line(_RULE)
-        for label, key in (("sent", "sum_sent"), ("received", "sum_received"),
-                           ("sent back", "sum_sent_bidir_reverse"),
-                           ("received back", "sum_received_bidir_reverse")):
+        for label, key in (
+            ("sent", "sum_sent"),
+            ("received", "sum_received"),
+            ("sent back", "sum_sent_bidir_reverse"),
+            ("received back", "sum_received_bidir_reverse"),
+        ):
             if key in data:
                 self._line(_sum_line(label, data[key]), _BOLD if label == "received" else "")
         for latency in [data["latency_us"]] if "latency_us" in data else []:
@@ -113,5 +116,7 @@ class HumanOutput:
 
 
 def _sum_line(label: str, flow: dict[str, Any]) -> str:
-    return (f"{label:14} {format_bytes(flow['bytes']):>14} in {flow['seconds']:.2f} s  "
-            f"{format_rate(flow['bits_per_second']):>16}")
+    return (
+        f"{label:14} {format_bytes(flow['bytes']):>14} in {flow['seconds']:.2f} s  "
+        f"{format_rate(flow['bits_per_second']):>16}"
+    )

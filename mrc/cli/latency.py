@@ -62,8 +62,11 @@ class Ping:
         slot = self.posted % self._params.depth * self._params.size
         self._sent_ns = time.perf_counter_ns()
         self._outlet.write(
-            self._params.size, imm=self.posted & NUMBER_MASK,
-            local_offset=self._sent.offset(self.posted), remote_offset=slot)
+            self._params.size,
+            imm=self.posted & NUMBER_MASK,
+            local_offset=self._sent.offset(self.posted),
+            remote_offset=slot,
+        )
         self.posted += 1
 
     def _on_pong(self, number: int) -> None:
@@ -100,9 +103,11 @@ class Pong:
     def _on_ping(self, number: int) -> None:
         expected = self.result.messages
         self._outlet.write(
-            self._params.size, imm=expected & NUMBER_MASK,
+            self._params.size,
+            imm=expected & NUMBER_MASK,
             local_offset=self._sent.offset(expected),
-            remote_offset=expected % self._params.depth * self._params.size)
+            remote_offset=expected % self._params.depth * self._params.size,
+        )
         if number != expected & NUMBER_MASK:
             self.result.add_error(f"immediate {number} arrived where {expected} was due (B.8)")
         check(self._params, self._taken, self._view, expected, self.result)

@@ -137,7 +137,8 @@ class Link:
         """Counters and paths now; after close(), the last ones."""
         conn = self.conn
         return Snapshot(
-            time.monotonic_ns(), conn.stats(), tuple(conn.path_stats()), self.path_table)
+            time.monotonic_ns(), conn.stats(), tuple(conn.path_stats()), self.path_table
+        )
 
     @property
     def path_table(self) -> tuple[int, int]:
@@ -189,12 +190,16 @@ class Link:
     def advice(self) -> str | None:
         """What to change where the kernel gave less socket buffer than wanted (field report 65)."""
         port = self.conn.port_stats()
-        for name, got, wanted in (("rmem_max", port.rcvbuf_bytes, RCVBUF_WANTED),
-                                  ("wmem_max", port.sndbuf_bytes, SNDBUF_WANTED)):
+        for name, got, wanted in (
+            ("rmem_max", port.rcvbuf_bytes, RCVBUF_WANTED),
+            ("wmem_max", port.sndbuf_bytes, SNDBUF_WANTED),
+        ):
             if 0 < got < wanted:
                 what = "receive" if name == "rmem_max" else "send"
-                return (f"the {what} buffer of UDP port {port.udp_port} is {got} bytes, wanted "
-                        f"{wanted}: raise it by sysctl net.core.{name}={wanted}")
+                return (
+                    f"the {what} buffer of UDP port {port.udp_port} is {got} bytes, wanted "
+                    f"{wanted}: raise it by sysctl net.core.{name}={wanted}"
+                )
         return None
 
     def drops(self) -> dict[str, int]:

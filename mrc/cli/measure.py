@@ -19,7 +19,9 @@ class Progress:
     """
 
     def __init__(
-        self, read: Callable[[], int], on_progress: Callable[[], None] | None = None,
+        self,
+        read: Callable[[], int],
+        on_progress: Callable[[], None] | None = None,
         period_s: float = PERIOD_S,
     ) -> None:
         self._period_s = period_s
@@ -98,5 +100,8 @@ class CpuClock:
         now_user, now_system = self._used()
         user_percent = max(0.0, 100 * (now_user - user) / elapsed)
         system_percent = max(0.0, 100 * (now_system - system) / elapsed)
-        return (round(user_percent + system_percent, 2), round(user_percent, 2),
-                round(system_percent, 2))
+        return (
+            round(user_percent + system_percent, 2),
+            round(user_percent, 2),
+            round(system_percent, 2),
+        )

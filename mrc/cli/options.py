@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the commands were asked to do: the parsers, and the checked options they give."""
+"""What the commands were asked to do, checked."""
 
 import argparse
 import dataclasses
@@ -9,22 +9,12 @@ import pathlib
 import random
 import stat
 import sys
-from collections.abc import Callable, Sequence
-from importlib import metadata
-from typing import Any, NoReturn
+from collections.abc import Sequence
 
-from mrc.cli import helptext
 from mrc.cli.exits import CliError, Exit
-from mrc.cli.units import parse_count, parse_seconds, parse_size, parse_size_range
+from mrc.cli.parser import DEPTH, EVS, MESSAGE_MAX, SPORT_BASE, recv_parser, send_parser
 
-PORT = 18515
-EVS = 16
-SPORT_BASE = 49152
-DEPTH = 16
-EVS_MAX = 4096
-MESSAGE_MAX = 1 << 31  # H20
 RING_BYTES_MAX = 4 << 30
-MTUS = (256, 512, 1024, 2048, 4096)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,167 +72,6 @@ class SendOptions:
     seed: int
 
 
-class _Parser(argparse.ArgumentParser):
-    """argparse, with our exit code for usage errors."""
-
-    def error(self, message: str) -> NoReturn:
-        raise CliError(Exit.USAGE, message)
-
-
-def version() -> str:
-    """Version of the installed package."""
-    try:
-        return metadata.version("mrc")
-    except metadata.PackageNotFoundError:
-        return "0+source"
-
-
-def _checked(
-    parse: Callable[[str], Any], low: float = 0, high: float = 2**63
-) -> Callable[[str], Any]:
-    """A parser of one argument with bounds, whose complaint names the value."""
-
-    def convert(text: str) -> Any:
-        try:
-            value = parse(text)
-        except ValueError as error:
-            message = str(error) if "not a" in str(error) else f"{text!r} is not a number"
-            raise argparse.ArgumentTypeError(message) from None
-        if not isinstance(value, tuple) and not low <= value <= high:
-            raise argparse.ArgumentTypeError(f"{text} is outside {low:g}..{high:g}")
-        return value
-
-    return convert
-
-
-def _train(text: str) -> int:
-    return 0 if text == "auto" else int(text)
-
-
-def _whole(text: str) -> int:
-    return int(text, 0)
-
-
-def _add_common(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("common")
-    lowest, note = (0, ", 0 for any free one") if parser.prog == "mrc-recv" else (1, "")
-    group.add_argument(
-        "-p", "--port", type=_checked(_whole, lowest, 65535), default=PORT, metavar="PORT",
-        help=f"TCP port of the receiver, where both agree on a test (default {PORT}{note})")
-    group.add_argument(
-        "-B", "--bind", metavar="ADDR",
-        help="address of this host to use, with %%zone if link-local")
-    group.add_argument(
-        "--udp-port", type=_checked(_whole, 1, 65535), metavar="PORT",
-        help="UDP port on which this end takes data (default 4791, or the next free one)")
-    group.add_argument(
-        "--backend", choices=("auto", "udp", "raw"), default="auto",
-        help="how packets leave: udp needs no privilege, raw builds SRv6 itself and needs "
-             "CAP_NET_RAW; auto takes raw when the EV profile asks for SRv6, else udp")
-    group.add_argument(
-        "--ev-profile", metavar="FILE",
-        help="TOML file that names the paths (entropy values); without it EV i is a source port")
-    group.add_argument(
-        "-i", "--interval", type=_checked(parse_seconds, 0, 3600), default=1.0, metavar="S",
-        help="seconds between reports, 0 for none (default 1)")
-    form = group.add_mutually_exclusive_group()
-    form.add_argument("-J", "--json", dest="output", action="store_const", const="json",
-                      default="human", help="print one JSON object at the end, whatever happens")
-    form.add_argument("--json-stream", dest="output", action="store_const", const="json-stream",
-                      help="print one JSON object a line, as things happen")
-    group.add_argument("--loop", choices=("auto", "uvloop", "asyncio"), default="auto",
-                       help="event loop; auto is uvloop where it is installed")
-    group.add_argument("--version", action="version", version=f"{parser.prog} {version()}")
-    group.add_argument("-h", "--help", action="help", help="show this text and exit")
-
-
-def recv_parser() -> argparse.ArgumentParser:
-    """The parser of mrc-recv; completion and the reference page are made from it, too."""
-    parser = _Parser(
-        prog="mrc-recv", add_help=False, allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=helptext.RECV_ABOUT, epilog=helptext.RECV_EPILOG)
-    group = parser.add_argument_group("receiver")
-    group.add_argument("-1", "--one-off", action="store_true",
-                       help="serve one client, then exit with the result of its test")
-    group.add_argument("-o", "--output-dir", dest="directory", metavar="DIR",
-                       help="keep received files in this directory; without it they are hashed "
-                            "and dropped. An existing file is never overwritten")
-    group.add_argument("--idle-timeout", type=_checked(parse_seconds, 0.1, 86400), metavar="S",
-                       help="give a silent client up after S seconds (default 30) and take the "
-                            "next; with -1, when given, also how long to wait for a client")
-    _add_common(parser)
-    return parser
-
-
-def _add_load(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("what to send")
-    group.add_argument("-s", "--size", type=_checked(parse_size, 1, MESSAGE_MAX), metavar="BYTES",
-                       help="bytes of a message (default 1M; 64 with --latency)")
-    length = group.add_mutually_exclusive_group()
-    length.add_argument("-t", "--time", type=_checked(parse_seconds, 0.05, 86400 * 365),
-                        metavar="S", help="seconds to send for (default 10; 1 a size with --sweep)")
-    length.add_argument("-n", "--messages", type=_checked(parse_count), metavar="N",
-                        help="send N messages on each connection instead")
-    group.add_argument("--file", nargs="+", action="extend", metavar="PATH", default=[],
-                       help="send these files; contents are compared by SHA-256 at the end")
-    group.add_argument("--latency", action="store_true",
-                       help="ping-pong of writes with immediate; reports half the round trip")
-    group.add_argument("--sweep", type=_checked(parse_size_range), metavar="MIN:MAX",
-                       help="one run for each power of two from MIN to MAX bytes, as a table")
-    group.add_argument("--bidir", action="store_true", help="both sides send at the same time")
-    group.add_argument("--imm", action="store_true",
-                       help="send every message as a write with immediate")
-    verify = group.add_mutually_exclusive_group()
-    verify.add_argument("--verify", dest="verify", action="store_true", default=None,
-                        help="the receiver checks every byte of every message before its slot is "
-                             "used again (the default; implies --imm)")
-    verify.add_argument("--no-verify", dest="verify", action="store_false",
-                        help="plain writes; only the number of bytes placed is compared")
-    group.add_argument("--seed", type=_checked(_whole, 0, 2**63 - 1), metavar="N",
-                       help="seed of test data and path order (default: drawn, and reported)")
-
-
-def _add_transport(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("transport")
-    group.add_argument("-P", "--parallel", type=_checked(_whole, 1, 256), default=1, metavar="QPS",
-                       help="connections (queue pairs) that send at the same time (default 1)")
-    group.add_argument("-e", "--evs", type=_checked(_whole, 1, EVS_MAX), metavar="EVS",
-                       help=f"paths to spray over (default {EVS}, or what the EV profile lists)")
-    group.add_argument("--sport-base", type=_checked(_whole, 1024, 65535), default=SPORT_BASE,
-                       metavar="PORT", help="EV i uses UDP source port PORT + i (default 49152)")
-    group.add_argument("--mtu", type=_checked(_whole), choices=MTUS, default=4096,
-                       help="payload bytes of a packet (default 4096; the smaller of both ends)")
-    group.add_argument("--depth", type=_checked(_whole, 1, 1024), metavar="N",
-                       help="messages in flight on a connection (default 16, fewer if they are "
-                            "huge)")
-    group.add_argument("--cc", choices=("nscc", "fixed", "none"), default="nscc",
-                       help="congestion control (default nscc)")
-    group.add_argument("--window", type=_checked(parse_size, 256, 1 << 40), metavar="BYTES",
-                       help="fixed: the window; nscc: its ceiling")
-    group.add_argument("--train", type=_checked(_train, 0, 16), default=0, metavar="auto|1..16",
-                       help="packets that follow each other on one path (default auto)")
-    group.add_argument("--start-psn", type=_checked(_whole, 0, 0xFFFFFF), metavar="PSN",
-                       help="first packet sequence number (default: drawn), e.g. 0xfffff0 to "
-                            "cross the wrap at once")
-    group.add_argument("--connect-timeout", type=_checked(parse_seconds, 0.1, 3600), default=10.0,
-                       metavar="S", help="seconds to wait for the receiver (default 10)")
-
-
-def send_parser() -> argparse.ArgumentParser:
-    """The parser of mrc-send; completion and the reference page are made from it, too."""
-    parser = _Parser(
-        prog="mrc-send", add_help=False, allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=helptext.SEND_ABOUT, epilog=helptext.SEND_EPILOG)
-    parser.add_argument("host", metavar="HOST",
-                        help="name or IPv6 address of the receiver, with %%zone if link-local")
-    _add_load(parser)
-    _add_transport(parser)
-    _add_common(parser)
-    return parser
-
-
 def _unbracketed(host: str) -> str:
     return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 
@@ -253,13 +82,21 @@ def _common(args: argparse.Namespace) -> Common:
             pathlib.Path(args.ev_profile).read_bytes()
         except OSError as error:
             raise CliError(
-                Exit.USAGE, f"--ev-profile {args.ev_profile}: {error.strerror}") from None
+                Exit.USAGE, f"--ev-profile {args.ev_profile}: {error.strerror}"
+            ) from None
     if 0 < args.interval < 0.05:
         raise CliError(Exit.USAGE, "argument -i: at least 0.05 seconds, or 0 for none")
     bind = _unbracketed(args.bind) if args.bind else None
-    return Common(port=args.port, bind=bind, udp_port=args.udp_port, backend=args.backend,
-                  ev_profile=args.ev_profile, interval=args.interval, output=args.output,
-                  loop=args.loop)
+    return Common(
+        port=args.port,
+        bind=bind,
+        udp_port=args.udp_port,
+        backend=args.backend,
+        ev_profile=args.ev_profile,
+        interval=args.interval,
+        output=args.output,
+        loop=args.loop,
+    )
 
 
 def parse_recv(argv: Sequence[str]) -> RecvOptions:
@@ -270,14 +107,24 @@ def parse_recv(argv: Sequence[str]) -> RecvOptions:
     idle = args.idle_timeout
     return RecvOptions(
         common=_common(args),
-        one_off=args.one_off, directory=args.directory,
-        idle_timeout=30.0 if idle is None else idle, idle_timeout_given=idle is not None)
+        one_off=args.one_off,
+        directory=args.directory,
+        idle_timeout=30.0 if idle is None else idle,
+        idle_timeout_given=idle is not None,
+    )
 
 
 def _check_together(args: argparse.Namespace) -> None:
     """Options that contradict each other are an error: silently dropping one would mislead."""
-    modes = [name for name, on in (("--file", args.file), ("--latency", args.latency),
-                                   ("--bidir", args.bidir)) if on]
+    modes = [
+        name
+        for name, on in (
+            ("--file", args.file),
+            ("--latency", args.latency),
+            ("--bidir", args.bidir),
+        )
+        if on
+    ]
     timed = args.sweep or args.time is not None or args.messages is not None
     base_given = args.sport_base != SPORT_BASE
     for wrong, message in (
@@ -329,19 +176,38 @@ def parse_send(argv: Sequence[str]) -> SendOptions:
     size = args.size or (args.sweep[1] if args.sweep else 64 if args.latency else 1 << 20)
     depth = args.depth or max(1, min(DEPTH, RING_BYTES_MAX // (size * args.parallel)))
     if size * depth * args.parallel > RING_BYTES_MAX:
-        raise CliError(Exit.USAGE, f"-s x --depth x -P is {size * depth * args.parallel} bytes of "
-                                   f"buffer, the limit is {RING_BYTES_MAX}")
+        raise CliError(
+            Exit.USAGE,
+            f"-s x --depth x -P is {size * depth * args.parallel} bytes of "
+            f"buffer, the limit is {RING_BYTES_MAX}",
+        )
     seconds = args.time
     if seconds is None and args.messages is None:
         seconds = 1.0 if args.sweep else 10.0
     return SendOptions(
-        common=_common(args), host=_unbracketed(args.host), connect_timeout=args.connect_timeout,
-        size=size, seconds=seconds, messages=args.messages, parallel=args.parallel, evs=args.evs,
-        sport_base=args.sport_base, mtu=args.mtu, depth=depth, cc=args.cc,
-        window=args.window, train=args.train, start_psn=args.start_psn, imm=args.imm,
-        files=tuple(args.file), verify=args.verify is not False, latency=args.latency,
-        sweep=args.sweep, bidir=args.bidir,
-        seed=_seed() if args.seed is None else args.seed)
+        common=_common(args),
+        host=_unbracketed(args.host),
+        connect_timeout=args.connect_timeout,
+        size=size,
+        seconds=seconds,
+        messages=args.messages,
+        parallel=args.parallel,
+        evs=args.evs,
+        sport_base=args.sport_base,
+        mtu=args.mtu,
+        depth=depth,
+        cc=args.cc,
+        window=args.window,
+        train=args.train,
+        start_psn=args.start_psn,
+        imm=args.imm,
+        files=tuple(args.file),
+        verify=args.verify is not False,
+        latency=args.latency,
+        sweep=args.sweep,
+        bidir=args.bidir,
+        seed=_seed() if args.seed is None else args.seed,
+    )
 
 
 def wants_json(argv: Sequence[str]) -> str:

@@ -70,8 +70,10 @@ def say(program: str, text: str) -> None:
 def show_progress(program: str, flow: dict[str, Any]) -> None:
     """While stdout is silent, a person at the terminal sees that something goes on."""
     if sys.stderr.isatty():
-        text = (f"{program}: {flow['end']:.1f} s, {format_bytes(flow['bytes'])}, "
-                f"{format_rate(flow['bits_per_second'])}")
+        text = (
+            f"{program}: {flow['end']:.1f} s, {format_bytes(flow['bytes'])}, "
+            f"{format_rate(flow['bits_per_second'])}"
+        )
         with contextlib.suppress(OSError):
             print(f"\r{text:70}\r", end="", file=sys.stderr, flush=True)
 

@@ -116,5 +116,6 @@ class StreamResult:
         errors = data.get("errors")
         if not all(type(n) is int and n >= 0 for n in counts) or not isinstance(errors, list):
             raise ValueError("malformed result")
-        return cls(counts[0] or 0, counts[1] or 0, counts[2] or 0, [str(e) for e in errors],
-                   counts[3] or 0)
+        return cls(
+            counts[0] or 0, counts[1] or 0, counts[2] or 0, [str(e) for e in errors], counts[3] or 0
+        )

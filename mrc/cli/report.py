@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
 
-from mrc.cli.options import SendOptions, version
+from mrc.cli.options import SendOptions
+from mrc.cli.parser import version
 from mrc.cli.units import rate
 from mrc.telemetry import Snapshot, combine_paths, mrc_json, path_json, paths_up
 
@@ -35,8 +36,9 @@ def flow(start: float, end: float, byte_count: int, **more: Any) -> dict[str, An
     }
 
 
-def start(program: str, links: Sequence[Link], peer: dict[str, Any], test: dict[str, Any],
-          cookie: str) -> dict[str, Any]:
+def start(
+    program: str, links: Sequence[Link], peer: dict[str, Any], test: dict[str, Any], cookie: str
+) -> dict[str, Any]:
     """The `start` document."""
     now = time.time()
     port = links[0].ports()[0]
@@ -60,14 +62,33 @@ def _stream_flows(
     start_s, end_s = period
     flows = []
     if sends:
-        flows.append(flow(
-            start_s, end_s, grown.qp.bytes_acked, socket=index, sender=True, omitted=False,
-            retransmits=grown.qp.packets_retransmitted, snd_cwnd=cwnd(grown),
-            paths_up=paths_up(grown.paths), paths_total=len(grown.paths)))
+        flows.append(
+            flow(
+                start_s,
+                end_s,
+                grown.qp.bytes_acked,
+                socket=index,
+                sender=True,
+                omitted=False,
+                retransmits=grown.qp.packets_retransmitted,
+                snd_cwnd=cwnd(grown),
+                paths_up=paths_up(grown.paths),
+                paths_total=len(grown.paths),
+            )
+        )
     if receives:
-        flows.append(flow(
-            start_s, end_s, grown.qp.bytes_received, socket=index, sender=False, omitted=False,
-            duplicates=grown.qp.duplicates_received, out_of_order=grown.qp.ooo_received))
+        flows.append(
+            flow(
+                start_s,
+                end_s,
+                grown.qp.bytes_received,
+                socket=index,
+                sender=False,
+                omitted=False,
+                duplicates=grown.qp.duplicates_received,
+                out_of_order=grown.qp.ooo_received,
+            )
+        )
     return flows
 
 
@@ -80,8 +101,13 @@ def _add_up(flows: Sequence[dict[str, Any]], sender: bool) -> dict[str, Any] | N
     mine = [f for f in flows if f["sender"] is sender]
     if not mine:
         return None
-    total = flow(mine[0]["start"], mine[0]["end"], sum(f["bytes"] for f in mine), sender=sender,
-                 omitted=False)
+    total = flow(
+        mine[0]["start"],
+        mine[0]["end"],
+        sum(f["bytes"] for f in mine),
+        sender=sender,
+        omitted=False,
+    )
     if sender:
         total["retransmits"] = sum(f["retransmits"] for f in mine)
         total["paths_up"] = min(f["paths_up"] for f in mine)
@@ -89,16 +115,19 @@ def _add_up(flows: Sequence[dict[str, Any]], sender: bool) -> dict[str, Any] | N
     return total
 
 
-def interval(run: TestRun, before: Sequence[Snapshot], now: Sequence[Snapshot],
-             events: list[dict[str, Any]]) -> dict[str, Any]:
+def interval(
+    run: TestRun, before: Sequence[Snapshot], now: Sequence[Snapshot], events: list[dict[str, Any]]
+) -> dict[str, Any]:
     """One element of `intervals`."""
     grown = [n.since(b) for n, b in zip(now, before, strict=True)]
     start_s = (before[0].time_ns - run.clock_ns) / 1e9
     end_s = (now[0].time_ns - run.clock_ns) / 1e9
     sends = run.sends or run.params.bidir
-    flows = [f for link, g in zip(run.links, grown, strict=True)
-             for f in _stream_flows(link.index, g, (start_s, end_s), sends=sends,
-                                    receives=run.receives)]
+    flows = [
+        f
+        for link, g in zip(run.links, grown, strict=True)
+        for f in _stream_flows(link.index, g, (start_s, end_s), sends=sends, receives=run.receives)
+    ]
     document: dict[str, Any] = {"streams": flows, "sum": _add_up(flows, run.sends)}
     reverse = _add_up(flows, not run.sends)
     if reverse is not None:
@@ -119,9 +148,11 @@ def gap(run: TestRun) -> dict[str, float]:
 def cpu(host: Sequence[float], remote: Sequence[float]) -> dict[str, float]:
     """`cpu_utilization_percent`: percent of one core."""
     names = ("total", "user", "system")
-    return {f"{side}_{name}": float(value)
-            for side, values in (("host", host), ("remote", remote))
-            for name, value in zip(names, values, strict=True)}
+    return {
+        f"{side}_{name}": float(value)
+        for side, values in (("host", host), ("remote", remote))
+        for name, value in zip(names, values, strict=True)
+    }
 
 
 def fairness(rates: Sequence[float]) -> dict[str, float]:
@@ -147,7 +178,8 @@ def common_end(runs: Sequence[TestRun]) -> dict[str, Any]:
     return {
         "paths": [path_json(p) for p in combine_paths(grown)],
         "mrc": {
-            **mrc_json(g.qp for g in grown), "ev_events": events,
+            **mrc_json(g.qp for g in grown),
+            "ev_events": events,
             "ev_events_dropped": sum(run.events_dropped for run in runs),
         },
         "ports": link.ports(),
@@ -167,8 +199,11 @@ def remote_figures(reply: dict[str, Any]) -> dict[str, Any]:
     return {
         "seconds": seconds,
         "cpu": tuple(cpu_percent),
-        "gap": {"longest_gap_ms": gap_ms, "longest_gap_resolution_ms": step_ms,
-                "longest_gap_source": "receiver"},
+        "gap": {
+            "longest_gap_ms": gap_ms,
+            "longest_gap_resolution_ms": step_ms,
+            "longest_gap_source": "receiver",
+        },
     }
 
 

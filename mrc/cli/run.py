@@ -23,8 +23,12 @@ class TestRun:
     __test__ = False  # not a test case, whatever pytest thinks of the name
 
     def __init__(
-        self, links: Sequence[Link], params: TestParams, sends: bool,
-        on_progress: Callable[[], None] | None = None, clock_ns: int | None = None,
+        self,
+        links: Sequence[Link],
+        params: TestParams,
+        sends: bool,
+        on_progress: Callable[[], None] | None = None,
+        clock_ns: int | None = None,
     ) -> None:
         self.links = links
         self.params = params
@@ -80,7 +84,8 @@ class TestRun:
         """EV events since the last call; the first EVENTS_MAX are kept for the end as well."""
         new = [
             event_json(event, self.clock_ns)
-            for link in self._tables() for event in link.take_events()
+            for link in self._tables()
+            for event in link.take_events()
             if event.time >= self.start_ns
         ]
         new.sort(key=lambda event: event["t"])

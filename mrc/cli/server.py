@@ -9,8 +9,9 @@ from typing import Any
 
 from mrc.cli.exits import CliError, Exit
 from mrc.cli.link import Link
-from mrc.cli.options import RecvOptions, version
+from mrc.cli.options import RecvOptions
 from mrc.cli.output import Output
+from mrc.cli.parser import version
 from mrc.cli.protocol import DEPTH_MAX, IMM_QUEUE, PROTOCOL, SPARE_WRITES
 from mrc.cli.session import Session
 from mrc.cli.stop import Stop
@@ -42,8 +43,13 @@ class Server:
         common = self._options.common
         more = {} if common.udp_port is None else {"udp_port": common.udp_port}
         server = await self._listen(
-            self.address, backend=common.backend, ev_profile=common.ev_profile,
-            depth=DEPTH_MAX + SPARE_WRITES, imm_queue=IMM_QUEUE, **more)
+            self.address,
+            backend=common.backend,
+            ev_profile=common.ev_profile,
+            depth=DEPTH_MAX + SPARE_WRITES,
+            imm_queue=IMM_QUEUE,
+            **more,
+        )
         host, port = server.sockname[:2]
         self._output.note(f"listening on [{host}]:{port}")
         acceptor = asyncio.create_task(self._accept(server))
@@ -59,8 +65,11 @@ class Server:
             await server.wait_closed(timeout=5.0)
 
     async def _serve(self, stop: Stop, acceptor: asyncio.Task[None]) -> Exit:
-        wait = self._options.idle_timeout if (
-            self._options.one_off and self._options.idle_timeout_given) else None
+        wait = (
+            self._options.idle_timeout
+            if (self._options.one_off and self._options.idle_timeout_given)
+            else None
+        )
         while True:
             try:
                 session, error = await stop.within(self._next(acceptor, wait))
@@ -85,7 +94,8 @@ class Server:
         waits: set[asyncio.Future[Any]] = {ended, acceptor}
         try:
             done, _ = await asyncio.wait(
-                waits, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+                waits, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED
+            )
             if not done:
                 raise TimeoutError
             if acceptor in done:
@@ -139,10 +149,15 @@ class Server:
             raise CliError(
                 Exit.PEER,
                 f"mrc-recv {version()} has test protocol {PROTOCOL}, "
-                f"mrc-send {params.get('version')} has {params.get('protocol')}")
+                f"mrc-send {params.get('version')} has {params.get('protocol')}",
+            )
         key, index, streams = (params.get(name) for name in ("session", "stream", "streams"))
-        if not isinstance(key, str) or type(index) is not int or type(streams) is not int or not (
-                1 <= index <= streams <= STREAMS_MAX):
+        if (
+            not isinstance(key, str)
+            or type(index) is not int
+            or type(streams) is not int
+            or not (1 <= index <= streams <= STREAMS_MAX)
+        ):
             raise CliError(Exit.PEER, "malformed hello")
         session = self._session
         if session is not None and session.key != key:

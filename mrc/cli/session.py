@@ -57,9 +57,14 @@ class Session:
         """Another connection of this client."""
         self.links[link.index] = link
         self.heard()
-        for method, handler in (("start", self._start), ("go", self._go), ("file", self._file),
-                                ("file-end", self._file_end), ("finish", self._finish),
-                                ("abort", self._abort)):
+        for method, handler in (
+            ("start", self._start),
+            ("go", self._go),
+            ("file", self._file),
+            ("file-end", self._file_end),
+            ("finish", self._finish),
+            ("abort", self._abort),
+        ):
             link.serve(method, _bound(handler, link, self.heard))
 
     def heard(self) -> None:
@@ -107,12 +112,26 @@ class Session:
         """All connections have started: measure."""
         links = [self.links[index] for index in sorted(self._members)]
         self._run = TestRun(links, params, sends=False, on_progress=self.heard)
-        self._output.start(report.start(
-            "mrc-recv", links, {"accepted_connection": links[0].peer()},
-            {"num_streams": self.streams, "blksize": params.size, "blocks": params.messages,
-             "bidir": params.bidir, "kind": params.kind, "verify": params.verify,
-             "imm": params.counted, "depth": params.depth, "seed": params.seed,
-             "test": params.test}, self.key))
+        self._output.start(
+            report.start(
+                "mrc-recv",
+                links,
+                {"accepted_connection": links[0].peer()},
+                {
+                    "num_streams": self.streams,
+                    "blksize": params.size,
+                    "blocks": params.messages,
+                    "bidir": params.bidir,
+                    "kind": params.kind,
+                    "verify": params.verify,
+                    "imm": params.counted,
+                    "depth": params.depth,
+                    "seed": params.seed,
+                    "test": params.test,
+                },
+                self.key,
+            )
+        )
         advice = links[0].advice() if params.test == 0 else None
         if advice is not None:
             self._output.note(advice)
@@ -165,9 +184,13 @@ class Session:
         await self._all_finished.wait()
         run = self._run
         await self._release(link)
-        return {"stream": result.as_json(), "reverse": reverse.as_json(),
-                "seconds": round(run.progress.seconds, 6), "cpu": list(run.cpu_percent),
-                **report.gap(run)}
+        return {
+            "stream": result.as_json(),
+            "reverse": reverse.as_json(),
+            "seconds": round(run.progress.seconds, 6),
+            "cpu": list(run.cpu_percent),
+            **report.gap(run),
+        }
 
     async def _abort(self, link: Link, data: dict[str, Any]) -> dict[str, Any]:
         code = Exit.FAILED if data.get("code") == Exit.FAILED else Exit.PEER
@@ -184,10 +207,15 @@ class Session:
         run.stop(aborted=not complete)
         members = [self._members[index] for index in sorted(self._members)]
         problems = [text for member in members for text in member.problems]
-        files = [file for member in members if isinstance(member.taker, FileReceiver)
-                 for file in member.taker.received]
-        self._output.end(server_end(
-            run, [member.taker.result for member in members], problems, files, complete))
+        files = [
+            file
+            for member in members
+            if isinstance(member.taker, FileReceiver)
+            for file in member.taker.received
+        ]
+        self._output.end(
+            server_end(run, [member.taker.result for member in members], problems, files, complete)
+        )
         self.tests_done += complete
         self.tests_bad += bool(problems)
 
@@ -201,8 +229,9 @@ class Session:
         """Until the client has gone or is given up; None when it had nothing left to do."""
         while True:
             failures = {link.failed for link in self.links.values()}
-            await asyncio.wait(failures, timeout=min(0.2, idle_timeout / 4),
-                               return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                failures, timeout=min(0.2, idle_timeout / 4), return_when=asyncio.FIRST_COMPLETED
+            )
             errors = [future.exception() for future in failures if future.done()]
             if errors and errors[0] is not None:
                 return self._meaning(errors[0])
@@ -223,8 +252,12 @@ class Session:
         if self._members and self._run is not None and not self._all_finished.is_set():
             self._conclude(complete=False)
         if reason is not None:
-            await asyncio.gather(*(link.tell("abort", {"reason": str(reason), "code": reason.code})
-                                   for link in self.links.values()))
+            await asyncio.gather(
+                *(
+                    link.tell("abort", {"reason": str(reason), "code": reason.code})
+                    for link in self.links.values()
+                )
+            )
         for member in self._members.values():
             if member.sending is not None:
                 member.sending.cancel()
@@ -235,7 +268,8 @@ class Session:
 
 
 def _bound(
-    handler: Callable[[Link, dict[str, Any]], Awaitable[dict[str, Any]]], link: Link,
+    handler: Callable[[Link, dict[str, Any]], Awaitable[dict[str, Any]]],
+    link: Link,
     heard: Callable[[], None],
 ) -> Handler:
     """A handler of one connection's calls, which also show that the client lives."""

@@ -122,8 +122,13 @@ class FileReceiver:
     """Takes files one after the other from the ring of one connection."""
 
     def __init__(
-        self, params: TestParams, ring: bytearray, credit: CreditReturn, *,
-        directory: str | None, on_done: Callable[[dict[str, Any]], None],
+        self,
+        params: TestParams,
+        ring: bytearray,
+        credit: CreditReturn,
+        *,
+        directory: str | None,
+        on_done: Callable[[dict[str, Any]], None],
     ) -> None:
         self._link = credit.link
         self._params = params
@@ -164,8 +169,13 @@ class FileReceiver:
         digest = await asyncio.get_running_loop().run_in_executor(self._pool, sink.finish, sha256)
         if digest != sha256:
             self.result.add_error(f"{sink.name}: the received bytes differ from those sent")
-        report = {"name": sink.name, "bytes": sink.size, "sha256": digest,
-                  "verified": digest == sha256, "stored": self._directory is not None}
+        report = {
+            "name": sink.name,
+            "bytes": sink.size,
+            "sha256": digest,
+            "verified": digest == sha256,
+            "stored": self._directory is not None,
+        }
         self.received.append(report)
         self._on_done(report)
         return {"sha256": digest, "name": sink.name}

@@ -39,7 +39,9 @@ class Stop:
         return CliError(Exit.INTERRUPTED, self.reason)
 
     async def within(
-        self, work: Coroutine[Any, Any, _T], grace: float = 0.0,
+        self,
+        work: Coroutine[Any, Any, _T],
+        grace: float = 0.0,
         on_request: Callable[[], None] | None = None,
     ) -> _T:
         """The result of `work`.

@@ -51,7 +51,8 @@ class Stream:
     async def meet(self) -> None:
         """Learn where the peer's ring is; it was advertised before the peer asked or answered."""
         remote = await self.link.guard(
-            self.link.conn.remote_region(self._region, timeout=CALL_TIMEOUT_S))
+            self.link.conn.remote_region(self._region, timeout=CALL_TIMEOUT_S)
+        )
         self._outlet = Outlet(self.link, self.buffer_mr, remote)
 
     @property
@@ -89,8 +90,9 @@ class Stream:
 
     def file_receiver(self, directory: str | None, on_done: FileReport) -> FileReceiver:
         """Writes them."""
-        return FileReceiver(self.params, self.ring, CreditReturn(self.outlet),
-                            directory=directory, on_done=on_done)
+        return FileReceiver(
+            self.params, self.ring, CreditReturn(self.outlet), directory=directory, on_done=on_done
+        )
 
     async def release(self) -> None:
         """Give the memory back after a test that ended well; a lost connection does it itself."""

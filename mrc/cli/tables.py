@@ -11,18 +11,22 @@ from mrc.cli.units import format_bytes, format_rate
 
 _PATH_ROWS_MAX = 64
 SWEEP_HEAD = f"{'#bytes':>10} {'#messages':>11} {'BW average':>17} {'MsgRate[/s]':>13} {'Retr':>7}"
-SWEEP_LATENCY_HEAD = (f"{'#bytes':>10} {'#messages':>11} {'t_min[usec]':>12} {'t_p50[usec]':>12} "
-                      f"{'t_avg[usec]':>12} {'99%[usec]':>12} {'99.9%[usec]':>12} "
-                      f"{'t_max[usec]':>12}")
+SWEEP_LATENCY_HEAD = (
+    f"{'#bytes':>10} {'#messages':>11} {'t_min[usec]':>12} {'t_p50[usec]':>12} "
+    f"{'t_avg[usec]':>12} {'99%[usec]':>12} {'99.9%[usec]':>12} "
+    f"{'t_max[usec]':>12}"
+)
 _STATE_WORDS = {"GOOD": "good", "SKIP": "skipped", "ASSUMED_BAD": "ASSUMED BAD", "DENIED": "DENIED"}
 
 
 def connection(connected: dict[str, Any]) -> str:
     """`[  1] local A port B (QP 0x12) connected to C port D (QP 0x13), 16 paths`."""
     c = connected
-    return (f"[{c['socket']:3}] local {c['local_host']} port {c['local_port']} "
-            f"(QP {c['local_qpn']:#x}) connected to {c['remote_host']} port {c['remote_port']} "
-            f"(QP {c['remote_qpn']:#x}), {c['paths']} paths, {c['backend']}, MTU {c['mtu']}")
+    return (
+        f"[{c['socket']:3}] local {c['local_host']} port {c['local_port']} "
+        f"(QP {c['local_qpn']:#x}) connected to {c['remote_host']} port {c['remote_port']} "
+        f"(QP {c['remote_qpn']:#x}), {c['paths']} paths, {c['backend']}, MTU {c['mtu']}"
+    )
 
 
 def plan(test: dict[str, Any]) -> str:
@@ -53,8 +57,10 @@ def interval_head(sender: bool) -> str:
 def interval_line(label: str, role: str, flow: dict[str, Any]) -> str:
     """One line below interval_head."""
     period = f"{flow['start']:7.2f}-{flow['end']:<7.2f} sec"
-    line = (f"[{label}]{role:2}{period:20} {format_bytes(flow['bytes']):>13} "
-            f"{format_rate(flow['bits_per_second']):>16}")
+    line = (
+        f"[{label}]{role:2}{period:20} {format_bytes(flow['bytes']):>13} "
+        f"{format_rate(flow['bits_per_second']):>16}"
+    )
     if flow["sender"]:
         window = format_bytes(flow["snd_cwnd"]) if flow.get("snd_cwnd") else "-"
         paths = f"{flow['paths_up']}/{flow['paths_total']}"
@@ -66,8 +72,10 @@ def interval_line(label: str, role: str, flow: dict[str, Any]) -> str:
 
 def event_line(event: dict[str, Any]) -> str:
     """`3.214 s  EV 0xc005 plane 2: good -> ASSUMED BAD (loss)`."""
-    return (f"      {event['t']:.3f} s  EV {event['ev']:#x} plane {event['plane']}: "
-            f"{_STATE_WORDS[event['from']]} -> {_STATE_WORDS[event['to']]} ({event['reason']})")
+    return (
+        f"      {event['t']:.3f} s  EV {event['ev']:#x} plane {event['plane']}: "
+        f"{_STATE_WORDS[event['from']]} -> {_STATE_WORDS[event['to']]} ({event['reason']})"
+    )
 
 
 def sweep_line(row: dict[str, Any]) -> str:
@@ -76,23 +84,30 @@ def sweep_line(row: dict[str, Any]) -> str:
     if "latency_us" in row:
         us = row["latency_us"]
         return f"{line} " + " ".join(
-            f"{us[name]:>12.2f}" for name in ("min", "p50", "mean", "p99", "p999", "max"))
-    return (f"{line} {format_rate(row['bits_per_second']):>17} "
-            f"{row['messages_per_second']:>13.1f} {row['retransmits']:>7}")
+            f"{us[name]:>12.2f}" for name in ("min", "p50", "mean", "p99", "p999", "max")
+        )
+    return (
+        f"{line} {format_rate(row['bits_per_second']):>17} "
+        f"{row['messages_per_second']:>13.1f} {row['retransmits']:>7}"
+    )
 
 
 def latency_line(us: dict[str, Any]) -> str:
     """Percentiles of half the round trip."""
-    return (f"latency (half of {us['samples']} round trips) min {us['min']:.2f}  "
-            f"p50 {us['p50']:.2f}  p99 {us['p99']:.2f}  p99.9 {us['p999']:.2f}  "
-            f"max {us['max']:.2f} us")
+    return (
+        f"latency (half of {us['samples']} round trips) min {us['min']:.2f}  "
+        f"p50 {us['p50']:.2f}  p99 {us['p99']:.2f}  p99.9 {us['p999']:.2f}  "
+        f"max {us['max']:.2f} us"
+    )
 
 
 def fairness_line(fair: dict[str, Any]) -> str:
     """How connections shared."""
-    return (f"fairness between connections {fair['jain_index']:.4f} (Jain), slowest "
-            f"{format_rate(fair['min_bits_per_second'])}, fastest "
-            f"{format_rate(fair['max_bits_per_second'])}")
+    return (
+        f"fairness between connections {fair['jain_index']:.4f} (Jain), slowest "
+        f"{format_rate(fair['min_bits_per_second'])}, fastest "
+        f"{format_rate(fair['max_bits_per_second'])}"
+    )
 
 
 def path_table(paths: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -100,8 +115,10 @@ def path_table(paths: Sequence[dict[str, Any]]) -> Iterator[str]:
     sent = sum(path["packets_sent"] for path in paths)
     if not sent:
         return
-    yield (f"{'EV':>10} {'Plane':>5}  {'State':11} {'Packets':>10} {'Share':>7} {'Lost':>7} "
-           f"{'Retr':>7} {'ECN':>6}  RTT min/avg/max us")
+    yield (
+        f"{'EV':>10} {'Plane':>5}  {'State':11} {'Packets':>10} {'Share':>7} {'Lost':>7} "
+        f"{'Retr':>7} {'ECN':>6}  RTT min/avg/max us"
+    )
     rows = list(paths) if len(paths) <= _PATH_ROWS_MAX else _by_plane(paths)
     mean = sent / len(rows)
     for row in rows:
@@ -109,9 +126,11 @@ def path_table(paths: Sequence[dict[str, Any]]) -> Iterator[str]:
         times = f"{rtt['min']:.0f}/{rtt['avg']:.0f}/{rtt['max']:.0f}" if rtt["max"] else "-"
         name = row.get("label") or f"{row['ev']:#x}"
         state = row.get("states") or _STATE_WORDS[row["state"]]
-        yield (f"{name:>10} {row['plane']:>5}  {state:11} {row['packets_sent']:>10} "
-               f"{row['packets_sent'] / mean:>6.2f}x {row['packets_lost']:>7} "
-               f"{row['retransmits']:>7} {row['ecn_marks']:>6}  {times}")
+        yield (
+            f"{name:>10} {row['plane']:>5}  {state:11} {row['packets_sent']:>10} "
+            f"{row['packets_sent'] / mean:>6.2f}x {row['packets_lost']:>7} "
+            f"{row['retransmits']:>7} {row['ecn_marks']:>6}  {times}"
+        )
 
 
 def _by_plane(paths: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -122,29 +141,42 @@ def _by_plane(paths: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     for plane, members in sorted(planes.items()):
         row: dict[str, Any] = {
             name: sum(path[name] for path in members)
-            for name in ("packets_sent", "packets_lost", "retransmits", "ecn_marks")}
+            for name in ("packets_sent", "packets_lost", "retransmits", "ecn_marks")
+        }
         timed = [path["rtt_us"] for path in members if path["rtt_us"]["max"]]
         good = sum(path["state"] in ("GOOD", "SKIP") for path in members)
-        rows.append(row | {
-            "plane": plane, "label": f"{len(members)} EVs", "states": f"{good} usable",
-            "rtt_us": {"min": min((t["min"] for t in timed), default=0),
-                       "avg": sum(t["avg"] for t in timed) / len(timed) if timed else 0,
-                       "max": max((t["max"] for t in timed), default=0)}})
+        rows.append(
+            row
+            | {
+                "plane": plane,
+                "label": f"{len(members)} EVs",
+                "states": f"{good} usable",
+                "rtt_us": {
+                    "min": min((t["min"] for t in timed), default=0),
+                    "avg": sum(t["avg"] for t in timed) / len(timed) if timed else 0,
+                    "max": max((t["max"] for t in timed), default=0),
+                },
+            }
+        )
     return rows
 
 
 def counters_line(mrc: dict[str, Any]) -> str:
     """What the protocol did."""
-    return (f"packets {mrc['packets_sent']} sent, {mrc['packets_retransmitted']} retransmitted "
-            f"({mrc['spurious_retransmits']} spurious), {mrc['packets_received']} received, "
-            f"{mrc['sacks_received']} SACKs, {mrc['nacks_received']} NACKs, "
-            f"{mrc['timeouts']} timeouts, {len(mrc['ev_events'])} path changes")
+    return (
+        f"packets {mrc['packets_sent']} sent, {mrc['packets_retransmitted']} retransmitted "
+        f"({mrc['spurious_retransmits']} spurious), {mrc['packets_received']} received, "
+        f"{mrc['sacks_received']} SACKs, {mrc['nacks_received']} NACKs, "
+        f"{mrc['timeouts']} timeouts, {len(mrc['ev_events'])} path changes"
+    )
 
 
 def gap_line(mrc: dict[str, Any]) -> str:
     """The longest silence."""
-    return (f"longest time without new bytes at the {mrc['longest_gap_source']} "
-            f"{mrc['longest_gap_ms']:.1f} ms (+- {mrc['longest_gap_resolution_ms']:.1f})")
+    return (
+        f"longest time without new bytes at the {mrc['longest_gap_source']} "
+        f"{mrc['longest_gap_ms']:.1f} ms (+- {mrc['longest_gap_resolution_ms']:.1f})"
+    )
 
 
 def cpu_line(cpu: dict[str, float]) -> str:
@@ -157,8 +189,10 @@ def port_lines(ports: Sequence[dict[str, Any]], drops: dict[str, int]) -> Iterat
     """Only what somebody should act on."""
     for port in ports:
         if port["rx_socket_drops"]:
-            yield (f"the socket of UDP port {port['udp_port']} dropped {port['rx_socket_drops']} "
-                   f"packets: raise net.core.rmem_max")
+            yield (
+                f"the socket of UDP port {port['udp_port']} dropped {port['rx_socket_drops']} "
+                f"packets: raise net.core.rmem_max"
+            )
     if drops:
         yield "dropped packets: " + ", ".join(f"{n} {name}" for name, n in sorted(drops.items()))
 

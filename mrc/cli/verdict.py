@@ -106,16 +106,25 @@ def client_end(outcomes: Sequence[Outcome], options: SendOptions) -> dict[str, A
     end: dict[str, Any] = {"streams": _streams(last)}
     seconds = sum(o.seconds for o in outcomes)
     end["sum_sent"] = report.flow(
-        begin, begin + seconds, sum(o.sent_bytes for o in outcomes), sender=True,
-        retransmits=retransmits, messages=sum(o.sent_messages for o in outcomes))
+        begin,
+        begin + seconds,
+        sum(o.sent_bytes for o in outcomes),
+        sender=True,
+        retransmits=retransmits,
+        messages=sum(o.sent_messages for o in outcomes),
+    )
     end["sum_received"] = report.flow(
-        begin, begin + sum(_received_seconds(o) for o in outcomes),
-        sum(o.received_bytes for o in outcomes), sender=False,
-        source="receiver" if last.finished else "acknowledged")
+        begin,
+        begin + sum(_received_seconds(o) for o in outcomes),
+        sum(o.received_bytes for o in outcomes),
+        sender=False,
+        source="receiver" if last.finished else "acknowledged",
+    )
     if last.reverse:
         end |= _reverse(last, begin)
     end["cpu_utilization_percent"] = report.cpu(
-        last.run.cpu_percent, last.remote.get("cpu", (0.0, 0.0, 0.0)))
+        last.run.cpu_percent, last.remote.get("cpu", (0.0, 0.0, 0.0))
+    )
     end["verified"] = all(o.verified for o in outcomes)
     end["errors"] = [text for o in outcomes for text in o.problems()]
     end |= report.common_end(runs)
@@ -142,18 +151,35 @@ def _streams(outcome: Outcome) -> list[dict[str, Any]]:
     streams = []
     for i, (engine, grown) in enumerate(zip(outcome.engines, outcome.run.grown(), strict=True)):
         link = outcome.run.links[i]
-        ended = (engine.end_ns - outcome.run.clock_ns) / 1e9 if engine.end_ns else (
-            begin + outcome.run.seconds)
-        entry = {"sender": report.flow(
-            begin, ended, engine.bytes, socket=link.index, sender=True,
-            messages=engine.messages, retransmits=grown.qp.packets_retransmitted,
-            snd_cwnd=report.cwnd(grown))}
+        ended = (
+            (engine.end_ns - outcome.run.clock_ns) / 1e9
+            if engine.end_ns
+            else (begin + outcome.run.seconds)
+        )
+        entry = {
+            "sender": report.flow(
+                begin,
+                ended,
+                engine.bytes,
+                socket=link.index,
+                sender=True,
+                messages=engine.messages,
+                retransmits=grown.qp.packets_retransmitted,
+                snd_cwnd=report.cwnd(grown),
+            )
+        }
         if outcome.finished:
             result = outcome.results[i]
             entry["receiver"] = report.flow(
-                begin, begin + _received_seconds(outcome), result.bytes, socket=link.index,
-                sender=False, messages=result.messages, checked=result.checked,
-                errors=result.error_count)
+                begin,
+                begin + _received_seconds(outcome),
+                result.bytes,
+                socket=link.index,
+                sender=False,
+                messages=result.messages,
+                checked=result.checked,
+                errors=result.error_count,
+            )
         streams.append(entry)
     return streams
 
@@ -196,8 +222,13 @@ def sweep_row(outcome: Outcome) -> dict[str, Any]:
     return row
 
 
-def server_end(run: TestRun, results: Sequence[StreamResult], problems: Sequence[str],
-               files: Sequence[dict[str, Any]], complete: bool) -> dict[str, Any]:
+def server_end(
+    run: TestRun,
+    results: Sequence[StreamResult],
+    problems: Sequence[str],
+    files: Sequence[dict[str, Any]],
+    complete: bool,
+) -> dict[str, Any]:
     """The `end` document of mrc-recv, of as much as there is."""
     begin = (run.start_ns - run.clock_ns) / 1e9
     grown = run.grown()
@@ -205,15 +236,30 @@ def server_end(run: TestRun, results: Sequence[StreamResult], problems: Sequence
     placed = [g.qp.bytes_received for g in grown]
     messages = [r.messages for r in results]
     streams = [
-        {"receiver": report.flow(begin, begin + seconds, byte_count, socket=link.index,
-                                 sender=False, messages=result.messages, checked=result.checked,
-                                 errors=result.error_count)}
+        {
+            "receiver": report.flow(
+                begin,
+                begin + seconds,
+                byte_count,
+                socket=link.index,
+                sender=False,
+                messages=result.messages,
+                checked=result.checked,
+                errors=result.error_count,
+            )
+        }
         for link, byte_count, result in zip(run.links, placed, results, strict=True)
     ]
     end: dict[str, Any] = {
         "streams": streams,
-        "sum_received": report.flow(begin, begin + seconds, sum(placed), sender=False,
-                                    messages=sum(messages), source="receiver"),
+        "sum_received": report.flow(
+            begin,
+            begin + seconds,
+            sum(placed),
+            sender=False,
+            messages=sum(messages),
+            source="receiver",
+        ),
     }
     if run.params.bidir:
         sent = sum(g.qp.bytes_acked for g in grown)

@@ -75,8 +75,9 @@ class Pair:
         await side.run(client.run)
         return side
 
-    async def run(self, send: str, recv: str = "-1 -i 0",
-                  during: Callable[[], Any] | None = None) -> None:
+    async def run(
+        self, send: str, recv: str = "-1 -i 0", during: Callable[[], Any] | None = None
+    ) -> None:
         """Both to their ends; `during` runs beside them."""
         async with asyncio.timeout(20):
             receiving = self.receive(recv)

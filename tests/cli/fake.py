@@ -75,9 +75,16 @@ class FakeConn:
         if self.lost is not None:
             raise self.lost
 
-    def write_nowait(self, mr: FakeMr, remote: FakeMr, *, local_offset: int = 0,
-                     remote_offset: int = 0, length: int | None = None,
-                     imm: int | None = None) -> asyncio.Future[None]:
+    def write_nowait(
+        self,
+        mr: FakeMr,
+        remote: FakeMr,
+        *,
+        local_offset: int = 0,
+        remote_offset: int = 0,
+        length: int | None = None,
+        imm: int | None = None,
+    ) -> asyncio.Future[None]:
         self._alive()
         assert length is not None
         assert remote.remote_write
@@ -102,7 +109,8 @@ class FakeConn:
                 target[:] = mr.buf[local_offset : local_offset + length]
                 self.other.counters["bytes_received"] += length
             if length and number == (
-                    self.net.corrupt_reverse if self.passive else self.net.corrupt_write):
+                self.net.corrupt_reverse if self.passive else self.net.corrupt_write
+            ):
                 target[length // 2] ^= 1
             self.counters["bytes_acked"] += length
             self.counters["packets_sent"] += max(1, length // 4096)
@@ -125,8 +133,7 @@ class FakeConn:
             raise got
         return got
 
-    async def call(self, method: str, params: dict[str, Any], *,
-                   timeout: float | None) -> Any:
+    async def call(self, method: str, params: dict[str, Any], *, timeout: float | None) -> Any:
         self._alive()
         if method in self.net.answers:
             return self.net.answers[method]
@@ -156,9 +163,29 @@ class FakeConn:
 
     def path_stats(self) -> list[PathStats]:
         share = self.counters["packets_sent"] // self.evs
-        return [PathStats(share, share * 4096, 0, 0, 0, 0, 0, 0, share, share * 20_000,
-                          10_000 if share else 0, 40_000 if share else 0, 0, 0, 49152 + i,
-                          1 + i % 4, EvState.GOOD, backup=False) for i in range(self.evs)]
+        return [
+            PathStats(
+                share,
+                share * 4096,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                share,
+                share * 20_000,
+                10_000 if share else 0,
+                40_000 if share else 0,
+                0,
+                0,
+                49152 + i,
+                1 + i % 4,
+                EvState.GOOD,
+                backup=False,
+            )
+            for i in range(self.evs)
+        ]
 
     def ev_events(self) -> list[Any]:
         events, self.events = self.events, []

@@ -7,8 +7,14 @@ import json
 from typing import Any, NoReturn
 
 EV_STATES = {"GOOD", "SKIP", "ASSUMED_BAD", "DENIED"}
-MRC_COUNTERS = ("packets_sent", "packets_retransmitted", "spurious_retransmits", "sacks_received",
-                "nacks_received", "timeouts")
+MRC_COUNTERS = (
+    "packets_sent",
+    "packets_retransmitted",
+    "spurious_retransmits",
+    "sacks_received",
+    "nacks_received",
+    "timeouts",
+)
 FLOW = ("start", "end", "seconds", "bytes", "bits_per_second")
 
 
@@ -75,7 +81,8 @@ def check_document(document: dict[str, Any], sender: bool) -> None:
     assert {"start", "intervals", "end"} <= set(document)
     if document["start"]:
         assert {"connected", "version", "system_info", "timestamp", "test_start"} <= set(
-            document["start"])
+            document["start"]
+        )
     for interval in document["intervals"]:
         check_interval(interval)
     if document["end"]:

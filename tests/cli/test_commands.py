@@ -31,7 +31,11 @@ class Program:
     def __init__(self, module: str, args: list[str], **more) -> None:
         self.process = subprocess.Popen(
             [*more.pop("prefix", []), sys.executable, "-m", f"mrc.cli.{module}", *args],
-            stdout=more.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE, text=True, **more)
+            stdout=more.pop("stdout", subprocess.PIPE),
+            stderr=subprocess.PIPE,
+            text=True,
+            **more,
+        )
         self.out = self.err = ""
 
     def line(self, stream, pattern: str) -> re.Match[str]:
@@ -101,10 +105,19 @@ def net() -> Iterator[Network]:
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
-@pytest.mark.parametrize("load", [
-    "-s 256k -n 40", "-s 256k -n 40 --no-verify", "-s 64k -n 20 -P 3", "-s 64k -n 20 --bidir",
-    "-n 50 --latency", "--sweep 1k:8k -n 10", "-s 64k -n 100 --start-psn 0xfffff0",
-    "-s 64k -n 20 -e 3 --cc fixed --window 256k --train 4 --mtu 1024"])
+@pytest.mark.parametrize(
+    "load",
+    [
+        "-s 256k -n 40",
+        "-s 256k -n 40 --no-verify",
+        "-s 64k -n 20 -P 3",
+        "-s 64k -n 20 --bidir",
+        "-n 50 --latency",
+        "--sweep 1k:8k -n 10",
+        "-s 64k -n 100 --start-psn 0xfffff0",
+        "-s 64k -n 20 -e 3 --cc fixed --window 256k --train 4 --mtu 1024",
+    ],
+)
 def test_loads_over_real_sockets(net, load, loop):
     """Field report 60: the same behaviour on asyncio and uvloop."""
     recv, to = net.receiver(f"-1 -i 0 --json --loop {loop}")
@@ -215,9 +228,11 @@ def test_strangers_disturb_nothing(net):
     send = net.start("send", f"{to} -t 2 -i 0.1 --json-stream")
     start = send.line(send.process.stdout, r'"event": "start".*"remote_port": (\d+)')
     tcp_port = int(to.split()[-1])
-    with socket.create_connection(("::1", tcp_port)) as mute, \
-            socket.create_connection(("::1", tcp_port)) as loud, \
-            socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as udp:
+    with (
+        socket.create_connection(("::1", tcp_port)) as mute,
+        socket.create_connection(("::1", tcp_port)) as loud,
+        socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as udp,
+    ):
         loud.sendall(b"GET / HTTP/1.1\r\n\r\n" * 50)
         for size in (0, 1, 12, 100, 1400):
             udp.sendto(os.urandom(size), ("::1", int(start[1])))
@@ -227,10 +242,14 @@ def test_strangers_disturb_nothing(net):
     assert strict(send.out.splitlines()[-1])["data"]["verified"] is True
 
 
-@pytest.mark.parametrize(("args", "code", "words"), [
-    ("nosuch.invalid", Exit.PEER, "unknown host"),
-    ("::1 -p 1", Exit.PEER, "Connection refused"),
-    ("127.0.0.1", Exit.USAGE, "IPv6")])
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        ("nosuch.invalid", Exit.PEER, "unknown host"),
+        ("::1 -p 1", Exit.PEER, "Connection refused"),
+        ("127.0.0.1", Exit.USAGE, "IPv6"),
+    ],
+)
 @pytest.mark.parametrize("form", ["", "--json"])
 def test_a_sender_that_cannot_begin(net, args, code, words, form):
     send = net.sender(f"{args} {form}")

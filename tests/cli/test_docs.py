@@ -8,14 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from mrc.cli.options import recv_parser, send_parser
+from mrc.cli.parser import recv_parser, send_parser
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
 
 
 def options():
-    return {name for parser in (send_parser(), recv_parser())
-            for action in parser._actions for name in action.option_strings}
+    return {
+        name
+        for parser in (send_parser(), recv_parser())
+        for action in parser._actions
+        for name in action.option_strings
+    }
 
 
 def test_every_option_is_on_the_page():
@@ -49,8 +53,26 @@ def keys(value):
 async def test_every_key_is_on_the_page(pair, load):
     await pair.run(load)
     text = PAGE.read_text()
-    known = {"event", "data", "previous", "protocol", "imm", "sweep", "evs", "ev_profile", "mtu",
-             "cc", "window", "train", "test", "host", "port", "time", "timesecs", "omitted"}
+    known = {
+        "event",
+        "data",
+        "previous",
+        "protocol",
+        "imm",
+        "sweep",
+        "evs",
+        "ev_profile",
+        "mtu",
+        "cc",
+        "window",
+        "train",
+        "test",
+        "host",
+        "port",
+        "time",
+        "timesecs",
+        "omitted",
+    }
     for document in (pair.send.json, pair.recv.json):
         missing = {key for key in keys(document) if not re.search(rf"\b{key}\b", text)}
         assert missing <= known

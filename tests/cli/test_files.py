@@ -35,8 +35,22 @@ def target(tmp_path):
     return folder
 
 
-@pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/shadow", "a/b\\c", "..", ".", "",
-                                  ".bashrc", "x\x00y\n\x1b[31m", "\u202e", "n" * 5000, "   "])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../etc/passwd",
+        "/etc/shadow",
+        "a/b\\c",
+        "..",
+        ".",
+        "",
+        ".bashrc",
+        "x\x00y\n\x1b[31m",
+        "\u202e",
+        "n" * 5000,
+        "   ",
+    ],
+)
 def test_any_name_becomes_a_plain_file_name(name):
     safe = safe_name(name)
     assert safe
@@ -47,8 +61,9 @@ def test_any_name_becomes_a_plain_file_name(name):
 
 
 async def test_files_arrive_equal(pair, source, target):
-    await pair.run(f"-s 64k -i 0 --file {source}/a.bin {source}/empty {source}/exact",
-                   f"-1 -i 0 -o {target}")
+    await pair.run(
+        f"-s 64k -i 0 --file {source}/a.bin {source}/empty {source}/exact", f"-1 -i 0 -o {target}"
+    )
     assert pair.send.code == Exit.OK, pair.send.json
     assert pair.send.end["verified"] is True
     assert names(target) == ["a.bin", "empty", "exact"]
@@ -60,8 +75,10 @@ async def test_files_arrive_equal(pair, source, target):
 
 
 async def test_files_are_spread_over_connections(pair, source, target):
-    await pair.run(f"-P 2 -s 64k -i 0 --file {source}/a.bin {source}/empty {source}/exact",
-                   f"-1 -i 0 -o {target}")
+    await pair.run(
+        f"-P 2 -s 64k -i 0 --file {source}/a.bin {source}/empty {source}/exact",
+        f"-1 -i 0 -o {target}",
+    )
     assert pair.send.code == Exit.OK
     assert names(target) == ["a.bin", "empty", "exact"]
 

@@ -13,8 +13,9 @@ from mrc.cli.protocol import PROTOCOL, TestParams
 from .conftest import Side
 
 HELLO = {"protocol": PROTOCOL, "version": "0", "session": "s", "stream": 1, "streams": 1}
-START = TestParams(test=0, kind="bulk", size=64, depth=2, verify=True, imm=False, bidir=False,
-                   seed=1, messages=0).as_json()
+START = TestParams(
+    test=0, kind="bulk", size=64, depth=2, verify=True, imm=False, bidir=False, seed=1, messages=0
+).as_json()
 
 
 class Rogue:
@@ -55,9 +56,19 @@ async def rogue(pair) -> Rogue:
     return Rogue(pair)
 
 
-@pytest.mark.parametrize("change", [
-    {"protocol": 2}, {"protocol": None}, {"session": 5}, {"stream": 0}, {"stream": 2},
-    {"stream": "1"}, {"streams": 10**9}, {"streams": None}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"protocol": 2},
+        {"protocol": None},
+        {"session": 5},
+        {"stream": 0},
+        {"stream": 2},
+        {"stream": "1"},
+        {"streams": 10**9},
+        {"streams": None},
+    ],
+)
 async def test_bad_hello(rogue, change):
     conn = await rogue.dial(hello=None)
     assert "refused" in await rogue.ask(conn, "hello", {**HELLO, **change})
@@ -70,8 +81,9 @@ async def test_hello_twice(rogue):
     await rogue.still_serving()
 
 
-@pytest.mark.parametrize("change", [{"size": 1 << 31, "depth": 1024}, {"kind": "x"}, {"size": 0},
-                                    {"depth": None}])
+@pytest.mark.parametrize(
+    "change", [{"size": 1 << 31, "depth": 1024}, {"kind": "x"}, {"size": 0}, {"depth": None}]
+)
 async def test_bad_start(rogue, change):
     conn = await rogue.dial()
     assert "refused" in await rogue.ask(conn, "start", {**START, **change})
@@ -88,9 +100,16 @@ async def test_start_twice_and_connections_that_differ(rogue):
     await rogue.still_serving()
 
 
-@pytest.mark.parametrize(("method", "params"), [
-    ("finish", {}), ("finish", {"messages": "1", "bytes": 0}), ("go", {}), ("file", {}),
-    ("file-end", {"sha256": 5})])
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("finish", {}),
+        ("finish", {"messages": "1", "bytes": 0}),
+        ("go", {}),
+        ("file", {}),
+        ("file-end", {"sha256": 5}),
+    ],
+)
 async def test_calls_that_do_not_fit_the_test(rogue, method, params):
     conn = await rogue.dial()
     assert "refused" in await rogue.ask(conn, method, params)
@@ -99,8 +118,16 @@ async def test_calls_that_do_not_fit_the_test(rogue, method, params):
     await rogue.still_serving()
 
 
-@pytest.mark.parametrize("file", [{"name": 5, "size": 1}, {"name": "x", "size": -1}, {"size": 1},
-                                  {"name": "x", "size": 1 << 70}, {"name": "x", "size": True}])
+@pytest.mark.parametrize(
+    "file",
+    [
+        {"name": 5, "size": 1},
+        {"name": "x", "size": -1},
+        {"size": 1},
+        {"name": "x", "size": 1 << 70},
+        {"name": "x", "size": True},
+    ],
+)
 async def test_bad_files(rogue, file):
     conn = await rogue.dial()
     assert await rogue.ask(conn, "start", {**START, "kind": "file"}) == {}

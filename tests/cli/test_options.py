@@ -9,19 +9,53 @@ import json
 
 import pytest
 
-from mrc.cli import options
 from mrc.cli.exits import CliError, Exit
-from mrc.cli.options import parse_recv, parse_send, recv_parser, send_parser
+from mrc.cli.options import parse_recv, parse_send
+from mrc.cli.parser import recv_parser, send_parser, version
 from mrc.cli.recv import main as recv_main
 from mrc.cli.send import main as send_main
 
 SEND_CONTRACT = [
-    "-p", "-s", "-t", "-n", "-P", "-e", "--sport-base", "--ev-profile", "--backend", "--mtu",
-    "--depth", "--cc", "--window", "--train", "--imm", "--file", "--verify", "--no-verify",
-    "--latency", "--sweep", "--bidir", "-i", "--json", "--json-stream", "--seed", "--version"]
+    "-p",
+    "-s",
+    "-t",
+    "-n",
+    "-P",
+    "-e",
+    "--sport-base",
+    "--ev-profile",
+    "--backend",
+    "--mtu",
+    "--depth",
+    "--cc",
+    "--window",
+    "--train",
+    "--imm",
+    "--file",
+    "--verify",
+    "--no-verify",
+    "--latency",
+    "--sweep",
+    "--bidir",
+    "-i",
+    "--json",
+    "--json-stream",
+    "--seed",
+    "--version",
+]
 RECV_CONTRACT = [
-    "-B", "-p", "-1", "-o", "--backend", "--ev-profile", "--idle-timeout", "-i", "--json",
-    "--json-stream", "--version"]
+    "-B",
+    "-p",
+    "-1",
+    "-o",
+    "--backend",
+    "--ev-profile",
+    "--idle-timeout",
+    "-i",
+    "--json",
+    "--json-stream",
+    "--version",
+]
 
 
 def option_names(parser):
@@ -48,7 +82,10 @@ def test_defaults_of_the_receiver():
     chosen = parse_recv([])
     assert (chosen.common.port, chosen.one_off, chosen.directory) == (18515, False, None)
     assert (chosen.common.bind, chosen.idle_timeout, chosen.idle_timeout_given) == (
-        None, 30.0, False)
+        None,
+        30.0,
+        False,
+    )
 
 
 def test_the_whole_contract_at_once(tmp_path):
@@ -57,48 +94,86 @@ def test_the_whole_contract_at_once(tmp_path):
     chosen = parse_send(
         f"[fe80::1%eth0] -p 1 -s 64k -n 10k -P 4 -e 128 --ev-profile {profile} --backend raw "
         "--mtu 2048 --depth 32 --cc fixed --window 1M --train 8 --imm --no-verify -i 0.5 "
-        "--json-stream --seed 0x10".split())
+        "--json-stream --seed 0x10".split()
+    )
     assert chosen.host == "fe80::1%eth0"
     assert (chosen.size, chosen.messages, chosen.seconds) == (65536, 10_000, None)
     assert (chosen.train, chosen.window, chosen.seed) == (8, 1 << 20, 16)
     assert (chosen.verify, chosen.imm, chosen.common.output) == (False, True, "json-stream")
     received = parse_recv(
-        f"-B [fd00::2] -p 2 -1 -o {tmp_path} --idle-timeout 5 -i 2 --json".split())
+        f"-B [fd00::2] -p 2 -1 -o {tmp_path} --idle-timeout 5 -i 2 --json".split()
+    )
     assert (received.common.bind, received.one_off) == ("fd00::2", True)
     assert (received.idle_timeout, received.common.output) == (5.0, "json")
 
 
-@pytest.mark.parametrize(("args", "size", "seconds"), [
-    ("h --latency", 64, 10.0), ("h --sweep 64:4k", 4096, 1.0), ("h --sweep 1:2 -n 5", 2, None),
-    ("h --train auto -t 500ms", 1 << 20, 0.5)])
+@pytest.mark.parametrize(
+    ("args", "size", "seconds"),
+    [
+        ("h --latency", 64, 10.0),
+        ("h --sweep 64:4k", 4096, 1.0),
+        ("h --sweep 1:2 -n 5", 2, None),
+        ("h --train auto -t 500ms", 1 << 20, 0.5),
+    ],
+)
 def test_derived_defaults(args, size, seconds):
     chosen = parse_send(args.split())
     assert (chosen.size, chosen.seconds) == (size, seconds)
 
 
-@pytest.mark.parametrize(("args", "words"), [
-    ("", "HOST"), ("h -s 0", "outside"), ("h -s 3G", "outside"), ("h -s x", "not a size"),
-    ("h -n 0", "not a count"), ("h -t 0", "outside"), ("h -t 5 -n 5", "not allowed"),
-    ("h -P 0", "outside"), ("h -e 5000", "outside"), ("h -p 0", "outside"), ("h -p x", "number"),
-    ("h --mtu 1500", "invalid choice"), ("h --train 17", "outside"), ("h --train x", "number"),
-    ("h --cc bbr", "invalid choice"), ("h --cc none --window 1M", "--cc none"),
-    ("h --window 1k", "--mtu"), ("h --sport-base 65530", "65535"), ("h --backend xdp", "choice"),
-    ("h --verify --no-verify", "not allowed"), ("h --json --json-stream", "not allowed"),
-    ("h --latency --bidir", "exclude"), ("h --sweep 8:4", "MIN"), ("h --sweep 8", "range"),
-    ("h --sweep 1:4 -s 4", "-s"), ("h --sweep 1:3G", "at most"), ("h -i 0.001", "0.05"),
-    ("h --file /nonexistent/x", "No such file"), ("h --file /dev/null", "not a regular file"),
-    ("h --file /etc", "Is a directory"), ("h --file /etc/hostname -t 3", "whole files"),
-    ("h --file /etc/hostname --no-verify", "always verified"), ("h --seed -1", "outside"),
-    ("h --ev-profile /nonexistent.toml", "No such file"), ("h --start-psn 0x1000000", "outside"),
-    ("h -s 1G --depth 64", "limit"), ("h --frobnicate", "unrecognized"), ("h --idle 3", "unrec")])
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ("", "HOST"),
+        ("h -s 0", "outside"),
+        ("h -s 3G", "outside"),
+        ("h -s x", "not a size"),
+        ("h -n 0", "not a count"),
+        ("h -t 0", "outside"),
+        ("h -t 5 -n 5", "not allowed"),
+        ("h -P 0", "outside"),
+        ("h -e 5000", "outside"),
+        ("h -p 0", "outside"),
+        ("h -p x", "number"),
+        ("h --mtu 1500", "invalid choice"),
+        ("h --train 17", "outside"),
+        ("h --train x", "number"),
+        ("h --cc bbr", "invalid choice"),
+        ("h --cc none --window 1M", "--cc none"),
+        ("h --window 1k", "--mtu"),
+        ("h --sport-base 65530", "65535"),
+        ("h --backend xdp", "choice"),
+        ("h --verify --no-verify", "not allowed"),
+        ("h --json --json-stream", "not allowed"),
+        ("h --latency --bidir", "exclude"),
+        ("h --sweep 8:4", "MIN"),
+        ("h --sweep 8", "range"),
+        ("h --sweep 1:4 -s 4", "-s"),
+        ("h --sweep 1:3G", "at most"),
+        ("h -i 0.001", "0.05"),
+        ("h --file /nonexistent/x", "No such file"),
+        ("h --file /dev/null", "not a regular file"),
+        ("h --file /etc", "Is a directory"),
+        ("h --file /etc/hostname -t 3", "whole files"),
+        ("h --file /etc/hostname --no-verify", "always verified"),
+        ("h --seed -1", "outside"),
+        ("h --ev-profile /nonexistent.toml", "No such file"),
+        ("h --start-psn 0x1000000", "outside"),
+        ("h -s 1G --depth 64", "limit"),
+        ("h --frobnicate", "unrecognized"),
+        ("h --idle 3", "unrec"),
+    ],
+)
 def test_what_the_sender_refuses(args, words):
     with pytest.raises(CliError, match=words) as caught:
         parse_send(args.split())
     assert caught.value.code == Exit.USAGE
 
 
-@pytest.mark.parametrize("args", ["-o /nonexistent", "-p 65536", "extra", "--idle-timeout 0",
-                                  "-t 10", "--idle-timeout x"])
+@pytest.mark.parametrize(
+    "args",
+    ["-o /nonexistent", "-p 65536", "extra", "--idle-timeout 0", "-t 10", "--idle-timeout x"],
+)
 def test_what_the_receiver_refuses(args):
     with pytest.raises(CliError) as caught:
         parse_recv(args.split())
@@ -151,4 +226,4 @@ def test_version_is_printed():
     with contextlib.redirect_stdout(out), pytest.raises(SystemExit) as caught:
         parse_send(["--version"])
     assert caught.value.code == 0
-    assert out.getvalue() == f"mrc-send {options.version()}\n"
+    assert out.getvalue() == f"mrc-send {version()}\n"

@@ -85,8 +85,11 @@ def test_neighbouring_messages_and_lanes_differ():
         start = pattern.offset(number)
         message = memoryview(pattern.block)[start : start + 4096]
         assert pattern.matches(number, message)
-        assert not any(pattern.matches(number + other, message)
-                       for distance in range(1, 1025) for other in (distance, -distance))
+        assert not any(
+            pattern.matches(number + other, message)
+            for distance in range(1, 1025)
+            for other in (distance, -distance)
+        )
         assert not any(pattern.lane(lane).matches(number, message) for lane in range(1, 512))
 
 
@@ -112,8 +115,16 @@ async def test_longest_gap_counts_from_sight_to_sight(monkeypatch):
     clock, count = Clock(), 0
     monkeypatch.setattr("mrc.cli.measure.time.monotonic_ns", clock)
     progress = Progress(lambda: count)
-    for ms, total in ((1010, 0), (1014, 5), (1018, 9), (1022, 9), (1068, 9), (1072, 10),
-                      (1076, 12), (1150, 12)):
+    for ms, total in (
+        (1010, 0),
+        (1014, 5),
+        (1018, 9),
+        (1022, 9),
+        (1068, 9),
+        (1072, 10),
+        (1076, 12),
+        (1150, 12),
+    ):
         clock.ms, count = ms, total
         progress.look()
     progress.stop()
@@ -171,19 +182,27 @@ def completion(status: WcStatus) -> WorkCompletion:
     return WorkCompletion(1, 3, 0, 0, status, WcOpcode.RDMA_WRITE, WcFlags.NONE)
 
 
-@pytest.mark.parametrize(("error", "code", "words"), [
-    (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), Exit.PEER, "refused"),
-    (socket.gaierror(-2, "Name or service not known"), Exit.PEER, "unknown host"),
-    (TimeoutError("no answer"), Exit.PEER, "no answer"),
-    (OSError(errno.EHOSTUNREACH, "No route to host"), Exit.PEER, "No route"),
-    (MrcPeerLost("the peer vanished"), Exit.PEER, "vanished"),
-    (MrcHandshakeError("other version"), Exit.PEER, "other version"),
-    (MrcWorkError(completion(WcStatus.RETRY_EXC_ERR)), Exit.PEER, "does not answer"),
-    (MrcWorkError(completion(WcStatus.REM_ACCESS_ERR)), Exit.FAILED, "remote access"),
-    (MrcProfileError("evs.toml: ev 3: bad"), Exit.USAGE, "evs.toml"),
-    (OSError(errno.EADDRINUSE, "listen on [::]:1: in use"), Exit.ENVIRONMENT, "in use"),
-    (PermissionError(errno.EPERM, "raw port: needs CAP_NET_RAW"), Exit.ENVIRONMENT, "CAP_NET_RAW"),
-    (CliError(Exit.INTERRUPTED, "interrupted"), Exit.INTERRUPTED, "interrupted")])
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), Exit.PEER, "refused"),
+        (socket.gaierror(-2, "Name or service not known"), Exit.PEER, "unknown host"),
+        (TimeoutError("no answer"), Exit.PEER, "no answer"),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), Exit.PEER, "No route"),
+        (MrcPeerLost("the peer vanished"), Exit.PEER, "vanished"),
+        (MrcHandshakeError("other version"), Exit.PEER, "other version"),
+        (MrcWorkError(completion(WcStatus.RETRY_EXC_ERR)), Exit.PEER, "does not answer"),
+        (MrcWorkError(completion(WcStatus.REM_ACCESS_ERR)), Exit.FAILED, "remote access"),
+        (MrcProfileError("evs.toml: ev 3: bad"), Exit.USAGE, "evs.toml"),
+        (OSError(errno.EADDRINUSE, "listen on [::]:1: in use"), Exit.ENVIRONMENT, "in use"),
+        (
+            PermissionError(errno.EPERM, "raw port: needs CAP_NET_RAW"),
+            Exit.ENVIRONMENT,
+            "CAP_NET_RAW",
+        ),
+        (CliError(Exit.INTERRUPTED, "interrupted"), Exit.INTERRUPTED, "interrupted"),
+    ],
+)
 def test_exit_codes(error, code, words):
     known = from_exception(error, "fd00::2 port 18515")
     assert known is not None
@@ -198,8 +217,9 @@ def test_a_fault_of_ours_is_not_dressed_up():
 # -- what the other side says
 
 
-GOOD = TestParams(test=0, kind="bulk", size=1, depth=1, verify=True, imm=False, bidir=False,
-                  seed=0, messages=0)
+GOOD = TestParams(
+    test=0, kind="bulk", size=1, depth=1, verify=True, imm=False, bidir=False, seed=0, messages=0
+)
 
 
 def test_parameters_survive_the_wire():
@@ -209,9 +229,22 @@ def test_parameters_survive_the_wire():
     assert StreamResult.from_json(result.as_json()) == result
 
 
-@pytest.mark.parametrize(("name", "value"), [
-    ("size", 0), ("size", 1 << 32), ("size", "1"), ("size", True), ("depth", 2000), ("depth", None),
-    ("kind", "other"), ("verify", 1), ("seed", -1), ("messages", 1.5), ("test", [])])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("size", 0),
+        ("size", 1 << 32),
+        ("size", "1"),
+        ("size", True),
+        ("depth", 2000),
+        ("depth", None),
+        ("kind", "other"),
+        ("verify", 1),
+        ("seed", -1),
+        ("messages", 1.5),
+        ("test", []),
+    ],
+)
 def test_bad_parameters_are_named(name, value):
     with pytest.raises(ValueError, match=name):
         TestParams.from_json({**GOOD.as_json(), name: value})
@@ -258,8 +291,16 @@ async def test_work_beyond_the_grace_is_cancelled():
 
 
 def path(ev: int, state: str = "GOOD") -> dict[str, Any]:
-    return {"ev": ev, "plane": 1 + ev % 4, "state": state, "packets_sent": 10, "packets_lost": 0,
-            "retransmits": 0, "ecn_marks": 0, "rtt_us": {"min": 1.0, "avg": 2.0, "max": 3.0}}
+    return {
+        "ev": ev,
+        "plane": 1 + ev % 4,
+        "state": state,
+        "packets_sent": 10,
+        "packets_lost": 0,
+        "retransmits": 0,
+        "ecn_marks": 0,
+        "rtt_us": {"min": 1.0, "avg": 2.0, "max": 3.0},
+    }
 
 
 def test_few_paths_have_a_row_each_and_many_a_row_a_plane():
@@ -271,8 +312,10 @@ def test_few_paths_have_a_row_each_and_many_a_row_a_plane():
 
 def test_importing_the_commands_is_light():
     """scapy and rich cost a second; neither is needed to print --help or to send over udp."""
-    code = ("import sys, mrc, mrc.cli.client, mrc.cli.server, mrc.cli.send, mrc.cli.recv;"
-            "print([m for m in ('scapy', 'rich', 'numpy') if m in sys.modules])")
+    code = (
+        "import sys, mrc, mrc.cli.client, mrc.cli.server, mrc.cli.send, mrc.cli.recv;"
+        "print([m for m in ('scapy', 'rich', 'numpy') if m in sys.modules])"
+    )
     import subprocess
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

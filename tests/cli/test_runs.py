@@ -34,12 +34,26 @@ async def test_without_verify_nothing_is_called_verified(pair):
 
 async def test_imm_without_verify_counts_messages(pair):
     await pair.run("-s 100 -n 30 -i 0 --no-verify --imm")
-    assert pair.send.end["streams"][0]["receiver"] | {"messages": 30, "checked": 0} == (
-        pair.send.end["streams"][0]["receiver"])
+    assert (
+        pair.send.end["streams"][0]["receiver"] | {"messages": 30, "checked": 0}
+        == (pair.send.end["streams"][0]["receiver"])
+    )
 
 
-@pytest.mark.parametrize("load", ["", "-P 3", "--bidir", "--bidir -P 2", "--latency",
-                                  "--latency -P 2", "--sweep 1:300", "--depth 1", "-s 1"])
+@pytest.mark.parametrize(
+    "load",
+    [
+        "",
+        "-P 3",
+        "--bidir",
+        "--bidir -P 2",
+        "--latency",
+        "--latency -P 2",
+        "--sweep 1:300",
+        "--depth 1",
+        "-s 1",
+    ],
+)
 async def test_each_kind_of_load_is_verified(pair, load):
     await pair.run(f"-n 40 -i 0.05 --seed 7 {load}")
     assert pair.send.code == Exit.OK, pair.send.json
@@ -129,8 +143,12 @@ async def test_nobody_listens(pair):
     pair.net.listening.set()
     await pair.sender("-n 1", side)
     assert side.code == Exit.PEER
-    assert side.json == {"start": {}, "intervals": [], "end": {},
-                         "error": "peer: Connection refused"}
+    assert side.json == {
+        "start": {},
+        "intervals": [],
+        "end": {},
+        "error": "peer: Connection refused",
+    }
 
 
 async def test_a_vanished_sender_is_reported_and_the_next_one_served(pair, wait_for):
@@ -167,8 +185,10 @@ async def test_a_vanished_receiver_ends_the_sender_with_what_it_knows(pair, wait
     assert pair.send.code == Exit.PEER
     assert "vanished" in pair.send.json["error"]
     assert pair.send.end["verified"] is False
-    assert pair.send.end["sum_received"] | {"bytes": 20_000, "source": "acknowledged"} == (
-        pair.send.end["sum_received"])
+    assert (
+        pair.send.end["sum_received"] | {"bytes": 20_000, "source": "acknowledged"}
+        == (pair.send.end["sum_received"])
+    )
 
 
 async def test_a_silent_client_is_given_up_within_the_idle_timeout(pair):
@@ -205,9 +225,13 @@ _REFUSALS: list[Any] = [[], None, {"refused": "no", "code": "x"}, {"refused": No
 _RESULTS: list[Any] = [{}, {"stream": 3}, {"stream": {}}, {"stream": {"bytes": -1}, "cpu": []}]
 
 
-@pytest.mark.parametrize(("method", "answer"), [
-    *((method, answer) for method in ("hello", "start", "finish") for answer in _REFUSALS),
-    *(("finish", answer) for answer in _RESULTS)])
+@pytest.mark.parametrize(
+    ("method", "answer"),
+    [
+        *((method, answer) for method in ("hello", "start", "finish") for answer in _REFUSALS),
+        *(("finish", answer) for answer in _RESULTS),
+    ],
+)
 async def test_nonsense_from_the_receiver_is_no_crash(pair, method, answer):
     pair.net.answers[method] = answer
     await pair.run("-n 3 -i 0", "-i 0 --idle-timeout 1")
@@ -272,11 +296,22 @@ async def test_no_progress_at_all_is_noticed(pair, monkeypatch):
 
 
 async def test_options_reach_the_library(pair):
-    await pair.run("-n 1 -P 2 -e 4 --sport-base 50000 --mtu 1024 --cc fixed --window 64k "
-                   "--train 3 --start-psn 0xfffff0 --seed 5 --depth 8 --udp-port 5000")
+    await pair.run(
+        "-n 1 -P 2 -e 4 --sport-base 50000 --mtu 1024 --cc fixed --window 64k "
+        "--train 3 --start-psn 0xfffff0 --seed 5 --depth 8 --udp-port 5000"
+    )
     first, second = pair.net.dialled
-    expected = {"evs": 4, "sport_base": 50000, "mtu": 1024, "cc": "fixed", "window": 65536,
-                "train": 3, "start_psn": 0xFFFFF0, "seed": 5, "udp_port": 5000}
+    expected = {
+        "evs": 4,
+        "sport_base": 50000,
+        "mtu": 1024,
+        "cc": "fixed",
+        "window": 65536,
+        "train": 3,
+        "start_psn": 0xFFFFF0,
+        "seed": 5,
+        "udp_port": 5000,
+    }
     assert first | expected == first
     assert "context" not in first
     assert second["context"] is pair.net.clients[0].context

@@ -21,9 +21,22 @@ from mrc.cli.units import (
 )
 
 
-@pytest.mark.parametrize(("text", "size"), [
-    ("1", 1), ("4096", 4096), ("64k", 65536), ("64K", 65536), ("1M", 1 << 20), ("1m", 1 << 20),
-    ("2MiB", 2 << 20), ("1.5G", 3 << 29), ("1MB", 1 << 20), ("2T", 2 << 40), ("0", 0)])
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("1", 1),
+        ("4096", 4096),
+        ("64k", 65536),
+        ("64K", 65536),
+        ("1M", 1 << 20),
+        ("1m", 1 << 20),
+        ("2MiB", 2 << 20),
+        ("1.5G", 3 << 29),
+        ("1MB", 1 << 20),
+        ("2T", 2 << 40),
+        ("0", 0),
+    ],
+)
 def test_sizes(text, size):
     assert parse_size(text) == size
 
@@ -45,8 +58,10 @@ def test_what_is_no_count(text):
         parse_count(text)
 
 
-@pytest.mark.parametrize(("text", "seconds"), [
-    ("10", 10), ("0.5", 0.5), (".5", 0.5), ("500ms", 0.5), ("2m", 120), ("1h", 3600), ("3s", 3)])
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("10", 10), ("0.5", 0.5), (".5", 0.5), ("500ms", 0.5), ("2m", 120), ("1h", 3600), ("3s", 3)],
+)
 def test_seconds(text, seconds):
     assert parse_seconds(text) == pytest.approx(seconds)
 
@@ -73,16 +88,31 @@ def test_powers_of_two_are_sorted_unique_and_hold_both_ends(low, high):
     assert all(b <= 2 * a for a, b in pairwise(sizes))
 
 
-@pytest.mark.parametrize(("value", "text"), [
-    (0, "0.00 Bytes"), (1023, "1023 Bytes"), (1024, "1.00 KBytes"), (1 << 30, "1.00 GBytes"),
-    (11.5 * 2**20, "11.5 MBytes"), (5 << 50, "5120 TBytes")])
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0.00 Bytes"),
+        (1023, "1023 Bytes"),
+        (1024, "1.00 KBytes"),
+        (1 << 30, "1.00 GBytes"),
+        (11.5 * 2**20, "11.5 MBytes"),
+        (5 << 50, "5120 TBytes"),
+    ],
+)
 def test_bytes_for_people(value, text):
     assert format_bytes(value) == text
 
 
-@pytest.mark.parametrize(("value", "text"), [
-    (0, "0.00 bits/sec"), (999, "999 bits/sec"), (1000, "1.00 Kbits/sec"),
-    (9.87e9, "9.87 Gbits/sec"), (0.3, "0.30 bits/sec")])
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0.00 bits/sec"),
+        (999, "999 bits/sec"),
+        (1000, "1.00 Kbits/sec"),
+        (9.87e9, "9.87 Gbits/sec"),
+        (0.3, "0.30 bits/sec"),
+    ],
+)
 def test_rates_for_people(value, text):
     assert format_rate(value) == text
 
