@@ -16,7 +16,8 @@ class CorePath:
     def __init__(self, entries: Sequence[Entry], limits: Limits, **settings: int) -> None:
         unit = unit_module.module()
         self.ffi, self.lib = unit.ffi, unit.lib
-        self.states = [getattr(self.lib, f"MRC_EV_{s.name}") for s in State]
+        self.numbers = {s: getattr(self.lib, f"MRC_EV_{s.name}") for s in State}
+        self.by_number = {number: s for s, number in self.numbers.items()}
         cfg = self.ffi.new(
             "struct mrc_path_cfg *",
             {
@@ -53,8 +54,13 @@ class CorePath:
         stats, found = self.ffi.new("struct mrc_path_stats *"), []
         for i in range(self.count):
             self.lib.mrc_path_stats(self.table, i, stats)
-            found.append((list(State)[self.states.index(stats.state)], bool(stats.backup)))
+            found.append((self.by_number[stats.state], bool(stats.backup)))
         return found
+
+    def state_of(self) -> list[State]:
+        """Return the state of each entry."""
+        state = self.lib.mrc_path_state
+        return [self.by_number[state(self.table, i)] for i in range(self.count)]
 
     def select(self, cursor: int, mask: int, avoid: int | None, now: int) -> int | None:
         """Select for data with one of the two cursors."""
@@ -69,8 +75,7 @@ class CorePath:
         """Return all queued events: wire value, from, to, drop count."""
         event, found = self.ffi.new("struct mrc_ev_event *"), []
         while self.lib.mrc_path_event_poll(self.table, event):
-            before, after = (list(State)[self.states.index(s)] for s in (event.to, event.to))
-            before = list(State)[self.states.index(getattr(event, "from"))]
+            before, after = (self.by_number[getattr(event, name)] for name in ("from", "to"))
             found.append((event.ev, before, after, event.drop_count))
         return found
 

@@ -176,7 +176,9 @@ class NsccMachine(RuleBasedStateMachine):
 
 
 TestNscc: Any = NsccMachine.TestCase
-TestNscc.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TestNscc.settings = settings(
+    max_examples=120, stateful_step_count=40, deadline=None, report_multiple_bugs=False
+)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 """The C PathTable beside the model: same feedback to both, every choice of the C side judged."""
 
 from collections import deque
+from random import Random
 from typing import Any
 
 from hypothesis import settings
@@ -39,7 +40,7 @@ class PathMachine(RuleBasedStateMachine):
         seed=st.integers(0, 1 << 64 - 1),
     )
     def start(self, entries: list[Entry], floor: int, successes: int, seed: int) -> None:
-        limits = Limits(min(floor, len(entries)), successes)
+        limits = Limits(floor % (len(entries) + 1), successes)
         self.model = PathTable(entries, limits)
         self.core = CorePath(
             entries, limits, seed=seed, probe_timeout_ns=TIMEOUT_NS, event_ring=EVENTS
@@ -62,7 +63,7 @@ class PathMachine(RuleBasedStateMachine):
     def settle(self) -> None:
         """Verdicts held back may be carried out when there is room; the C side says which."""
         for i in reversed(list(self.model.suspects)):
-            if self.core.roles()[i][0] is State.ASSUMED_BAD:
+            if self.core.state_of()[i] is State.ASSUMED_BAD:
                 self.model.on_deferred_verdict(i, self.promoted(), self.now)
 
     def collect(self) -> None:
@@ -100,6 +101,36 @@ class PathMachine(RuleBasedStateMachine):
         self.core.on_loss(i, self.core.lib.MRC_EV_R_LOSS, sent, self.now)
         self.model.on_loss(i, sent, self.promoted(), self.now)
 
+    @rule(order=st.randoms(use_true_random=False))
+    def lose_everything(self, order: Random) -> None:
+        """Down to the floor, with verdicts held back in this order."""
+        numbers = list(range(len(self.model.entries)))
+        order.shuffle(numbers)
+        for number in numbers:
+            self.loss(number, 0)
+
+    @precondition(lambda self: self.bad_and_up())
+    @rule(which=st.integers(0, 99), age=st.sampled_from([0, 1]))
+    def heal_and_lose_again(self, which: int, age: int) -> None:
+        """Its probes are answered; then it loses a packet sent right before or after that (F.2)."""
+        bad = self.bad_and_up()
+        i = bad[which % len(bad)]
+        for _ in range(60):
+            self.wait(100_000)
+            for probe_id, probe in list(self.model.probes.items()):
+                if probe.entry == i and self.now - probe.sent_ns < TIMEOUT_NS // 2:
+                    self.core.on_probe(probe_id, 0, self.now)
+                    self.model.on_probe_answer(probe_id, 0, self.now)
+                    self.settle()
+            if self.model.entries[i].state is not State.ASSUMED_BAD:
+                break
+            self.probe()
+        self.loss(i, age)
+
+    def bad_and_up(self) -> list[int]:
+        entries = enumerate(self.model.entries)
+        return [i for i, e in entries if e.state is State.ASSUMED_BAD and self.model.up(i)]
+
     @rule(number=st.integers(0, 99))
     def delivered(self, number: int) -> None:
         self.core.on_rtt(self.entry(number), 100_000)
@@ -108,7 +139,7 @@ class PathMachine(RuleBasedStateMachine):
     @rule(number=st.integers(0, 99), state=st.sampled_from(list(State)))
     def control(self, number: int, state: State) -> None:
         i = self.entry(number)
-        done = self.core.set_state(i, self.core.states[list(State).index(state)], self.now)
+        done = self.core.set_state(i, self.core.numbers[state], self.now)
         assert (done == 0) == (state in (State.GOOD, State.DENIED))
         if done == 0:
             self.model.set_state(i, state, self.now)
@@ -133,9 +164,9 @@ class PathMachine(RuleBasedStateMachine):
             self.judge(self.core.select(cursor, mask, without, self.now), mask, without)
 
     def judge(self, chosen: int | None, mask: int, avoid: int | None) -> None:
-        roles = zip(self.model.entries, self.core.roles(), strict=True)
-        restored = [i for i, (e, (state, _)) in enumerate(roles) if e.state is not state]
-        assert all(self.core.roles()[i][0] is State.GOOD for i in restored)
+        states = self.core.state_of()
+        restored = [i for i, e in enumerate(self.model.entries) if e.state is not states[i]]
+        assert all(states[i] is State.GOOD for i in restored)
         self.model.on_select(chosen, restored, mask=mask, avoid=avoid, now_ns=self.now)
 
     @precondition(lambda self: self.model.active())
@@ -143,6 +174,8 @@ class PathMachine(RuleBasedStateMachine):
     def burst(self, cursor: int, rounds: int) -> None:
         """First serve what is skipped, then count a long run (D.6, D.7)."""
         for _ in range(2 * len(self.model.entries) * PLANES):
+            if all(self.model.entries[i].state is State.GOOD for i in self.model.active()):
+                break
             self.judge(self.core.select(cursor, ALL_PLANES, None, self.now), ALL_PLANES, None)
         assert all(self.model.entries[i].state is State.GOOD for i in self.model.active())
         run = []
@@ -250,4 +283,6 @@ def test_a_late_answer_still_counts() -> None:
 
 
 TestPath: Any = PathMachine.TestCase
-TestPath.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestPath.settings = settings(
+    max_examples=100, stateful_step_count=30, deadline=None, report_multiple_bugs=False
+)

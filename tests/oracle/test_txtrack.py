@@ -174,4 +174,6 @@ class TxMachine(RuleBasedStateMachine):
 
 
 TestTxTrack: Any = TxMachine.TestCase
-TestTxTrack.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+TestTxTrack.settings = settings(
+    max_examples=80, stateful_step_count=40, deadline=None, report_multiple_bugs=False
+)
