@@ -16,6 +16,10 @@ class CoreReceiver:
         self.memory = self.ffi.new("uint64_t[]", self.lib.mrc_rxtrack_bytes(window_max) // 8 + 1)
         self.tracker = self.ffi.new("struct mrc_rxtrack *")
         self.lib.mrc_rxtrack_init(self.tracker, self.memory, window_max)
+        self.restart(first, window)
+
+    def restart(self, first: int, window: int) -> None:
+        """Begin anew in the same memory."""
         self.lib.mrc_rxtrack_start(self.tracker, self.psn(first), window)
 
     def psn(self, number: int) -> dict[str, int]:

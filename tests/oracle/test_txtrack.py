@@ -67,7 +67,7 @@ class TxMachine(RuleBasedStateMachine):
 
     def answer(self, number: int, order: int) -> None:
         said = self.peer.expected_sack()
-        self.peer.on_sack(said, more=True)
+        self.peer.unreported -= said.psns(self.peer.cack)
         seth = Seth(
             ack_psn_offset=number - self.peer.cack,
             cack_psn=psn.wrap(self.peer.cack),

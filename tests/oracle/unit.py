@@ -8,6 +8,7 @@ are not built again.
 import hashlib
 import importlib.util
 import re
+import shutil
 import sys
 import tempfile
 from functools import cache
@@ -53,6 +54,9 @@ def _compile(place: Path) -> None:
         made = Path(ffi.compile(tmpdir=making))
         place.mkdir(exist_ok=True)
         made.replace(place / made.name)
+    for old in place.parent.iterdir():
+        if old.is_dir() and old != place and not old.name.startswith("making-"):
+            shutil.rmtree(old, ignore_errors=True)
 
 
 @cache
