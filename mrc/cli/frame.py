@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import signal
 import sys
 import traceback
 from collections.abc import Awaitable, Callable
+from typing import TextIO
 
 from mrc.cli.exits import CliError, Exit, from_exception
 from mrc.cli.human import HumanOutput
 from mrc.cli.options import Common
-from mrc.cli.output import JsonOutput, Lines, Output, StreamOutput
+from mrc.cli.output import JsonOutput, Lines, Output, StreamOutput, say
 from mrc.cli.stop import Stop
 
 
@@ -65,15 +67,39 @@ def run(
     program: str, common: Common, peer: str, work: Callable[[Stop, Output], Awaitable[Exit]]
 ) -> int:
     """The exit code of the whole command. Whatever happens, the report is finished once."""
-    lines = Lines(sys.stdout)
+    _occupy_standard_descriptors()
+    lines = Lines(_stdout())
     output = make_output(program, common.output, lines)
     try:
         with asyncio.Runner(loop_factory=_loop_factory(common.loop)) as runner:
             code = runner.run(_stoppable(lines, lambda stop: work(stop, output)))
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last line of defence
-        code = Exit.INTERRUPTED if lines.closed else _explain(output, peer, error)
+        code = _explain(output, peer, error) if lines.error is None else Exit.INTERRUPTED
     output.finish()
-    return Exit.INTERRUPTED if lines.closed else code
+    if lines.error is None:
+        return code
+    if isinstance(lines.error, BrokenPipeError):
+        return Exit.INTERRUPTED
+    say(program, f"cannot write the report: {lines.error.strerror}")
+    return Exit.ENVIRONMENT
+
+
+def _occupy_standard_descriptors() -> None:
+    """A program started with 0, 1 or 2 closed must not get a socket of that number."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
+
+
+def _stdout() -> TextIO:
+    """Stdout, whatever its encoding; a closed one swallows everything."""
+    if sys.stdout is None:
+        return io.StringIO()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    return sys.stdout
 
 
 def _explain(output: Output, peer: str, error: BaseException) -> Exit:

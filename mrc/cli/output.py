@@ -81,12 +81,13 @@ def show_progress(program: str, flow: dict[str, Any]) -> None:
 class Lines:
     """Lines on stdout, each at once.
 
-    When whoever read them has gone (SIGPIPE), `on_closed` is called once and the rest is dropped.
+    When whoever read them has gone (SIGPIPE) or the disk is full, `on_closed` is called once, the
+    rest is dropped, and `error` says why.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self.closed = False
+        self.error: OSError | None = None
         self.on_closed: Callable[[], None] | None = None
 
     @property
@@ -96,13 +97,13 @@ class Lines:
 
     def write(self, text: str) -> None:
         """One line."""
-        if self.closed:
+        if self.error is not None:
             return
         try:
             self._stream.write(text + "\n")
             self._stream.flush()
-        except BrokenPipeError:
-            self.closed = True
+        except OSError as error:
+            self.error = error
             # the interpreter flushes stdout once more at exit: give it somewhere to
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
             if self.on_closed is not None:

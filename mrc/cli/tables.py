@@ -70,10 +70,15 @@ def interval_line(label: str, role: str, flow: dict[str, Any]) -> str:
     return line
 
 
+def ev_name(ev: int) -> str:
+    """A plain source port in decimal, as netstat shows it; a wider value in hexadecimal."""
+    return str(ev) if ev <= 0xFFFF else f"{ev:#010x}"
+
+
 def event_line(event: dict[str, Any]) -> str:
-    """`3.214 s  EV 0xc005 plane 2: good -> ASSUMED BAD (loss)`."""
+    """`3.214 s  EV 49157 plane 2: good -> ASSUMED BAD (loss)`."""
     return (
-        f"      {event['t']:.3f} s  EV {event['ev']:#x} plane {event['plane']}: "
+        f"      {event['t']:.3f} s  EV {ev_name(event['ev'])} plane {event['plane']}: "
         f"{_STATE_WORDS[event['from']]} -> {_STATE_WORDS[event['to']]} ({event['reason']})"
     )
 
@@ -124,7 +129,7 @@ def path_table(paths: Sequence[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
         rtt = row["rtt_us"]
         times = f"{rtt['min']:.0f}/{rtt['avg']:.0f}/{rtt['max']:.0f}" if rtt["max"] else "-"
-        name = row.get("label") or f"{row['ev']:#x}"
+        name = row.get("label") or ev_name(row["ev"])
         state = row.get("states") or _STATE_WORDS[row["state"]]
         yield (
             f"{name:>10} {row['plane']:>5}  {state:11} {row['packets_sent']:>10} "
