@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from mrc.cli.exits import CliError, Exit
 from mrc.cli.link import Link, Write
 from mrc.cli.protocol import CREDIT_BIT, NUMBER_MASK
+from mrc.errors import MrcError
 
 if TYPE_CHECKING:
     from mrc.mr import MemoryRegion
@@ -125,5 +126,9 @@ class CreditReturn:
 
     def _sent(self, flight: Write) -> None:
         self._flight = None
-        if not flight.cancelled() and flight.exception() is None and self._told != self._done:
+        if not _succeeded(flight) or self._told == self._done:
+            return
+        try:
             self._send()
+        except MrcError as error:  # closed meanwhile
+            self.link.fail(error)
