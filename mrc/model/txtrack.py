@@ -57,13 +57,14 @@ class Sender:
     def on_ack(self, number: int, *, echoed: bool) -> bool:
         """Take note that a packet is known received; return whether that is news.
 
-        echoed: it is known that the last transmission arrived. Otherwise, of a packet sent more
-        than once, an earlier copy may have, and its last EV is not proven to work.
+        echoed: the answer has rtx set, so a retransmission arrived. Of a packet sent again, only
+        that tells which copy arrived, and only if there was one retransmission (E.7); otherwise
+        the EV of the last one is not proven to work.
         """
         sent = self.packets.get(number)
         if sent is None or sent.state is State.ACKED:
             return False
-        if sent.state is State.INFLIGHT and (sent.rtx == 0 or echoed):
+        if sent.state is State.INFLIGHT and (sent.rtx == 0 or (sent.rtx == 1 and echoed)):
             self.arrived.append(sent)
         sent.state = State.ACKED
         return True
@@ -71,7 +72,7 @@ class Sender:
     def on_sack(self, told: Told, echoed: int | None) -> set[int]:
         """Read a SACK (B.5): return the packets newly known received, forget what is in order.
 
-        echoed: the packet whose last transmission it answers. Nothing is ever un-received.
+        echoed: the packet it answers, if rtx is set in it. Nothing is ever un-received.
         """
         known = {n for n in self.packets if n <= told.cack} | told.also
         news = {n for n in sorted(known) if self.on_ack(n, echoed=n == echoed)}

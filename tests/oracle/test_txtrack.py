@@ -31,14 +31,14 @@ class TxMachine(RuleBasedStateMachine):
         self.core = CoreSender(first, units * 128, EVS)
         self.peer = Receiver(first, units * 128)
         self.now = 0
-        self.data: list[tuple[int, int]] = []  # PSN, order of the transmission
-        self.sacks: list[tuple[Seth, tuple[int, int] | None]] = []
+        self.data: list[tuple[int, bool]] = []  # PSN, BTH.rtx
+        self.sacks: list[tuple[Seth, int | None]] = []  # with the PSN it answers, if it has rtx set
 
     def send(self, number: int, ev: int, cls: int) -> None:
         self.now += 100
         self.core.sent(number, ev, cls, self.now)
         self.model.on_sent(number, ev, cls, self.now)
-        self.data.append((number, self.model.order))
+        self.data.append((number, self.model.packets[number].rtx > 0))
 
     @rule(evs=st.lists(st.integers(0, EVS - 1), min_size=1, max_size=40))
     def send_new(self, evs: list[int]) -> None:
@@ -60,12 +60,12 @@ class TxMachine(RuleBasedStateMachine):
         """Some packets arrive, each answered by a SACK; kept ones will arrive again."""
         for _ in range(min(times, len(self.data))):
             place = which % len(self.data)
-            number, order = self.data[place] if keep else self.data.pop(place)
+            number, rtx = self.data[place] if keep else self.data.pop(place)
             if self.peer.verdict(psn.wrap(number)) is Verdict.NEW:
                 self.peer.accept(psn.wrap(number), 1064, ar=False, last=False)
-            self.answer(number, order)
+            self.answer(number, rtx=rtx)
 
-    def answer(self, number: int, order: int) -> None:
+    def answer(self, number: int, *, rtx: bool) -> None:
         said = self.peer.expected_sack()
         self.peer.unreported -= said.psns(self.peer.cack)
         seth = Seth(
@@ -74,7 +74,7 @@ class TxMachine(RuleBasedStateMachine):
             sack_offset=said.offset,
             sack_bitmap=said.bitmap,
         )
-        self.sacks.append((seth, (number, order)))
+        self.sacks.append((seth, number if rtx else None))
 
     @precondition(lambda self: self.data)
     @rule(which=st.integers(0, 999))
@@ -85,16 +85,12 @@ class TxMachine(RuleBasedStateMachine):
     @rule(which=st.integers(0, 999), lose=st.booleans())
     def hear(self, which: int, lose: bool) -> None:
         """SACKs come in any order, some never."""
-        seth, cause = self.sacks.pop(which % len(self.sacks))
+        seth, echoed = self.sacks.pop(which % len(self.sacks))
         if not lose:
-            self.read(seth, cause)
+            self.read(seth, echoed)
 
-    def read(self, seth: Seth, cause: tuple[int, int] | None) -> None:
+    def read(self, seth: Seth, echoed: int | None) -> None:
         told = sack.read(seth, self.model.unack)
-        echoed = None
-        if cause is not None and cause[0] in self.model.packets:
-            number, order = cause
-            echoed = number if self.model.packets[number].order == order else None
         news = self.core.sack(told, echoed)
         assert news == self.model.on_sack(told, echoed)
 
@@ -160,13 +156,13 @@ class TxMachine(RuleBasedStateMachine):
                 self.model.on_lost(number)
             while (again := self.model.next_lost()) is not None:
                 self.send(again, 0, 1)
-            for number, order in self.data:
+            for number, rtx in self.data:
                 if self.peer.verdict(psn.wrap(number)) is Verdict.NEW:
                     self.peer.accept(psn.wrap(number), 1064, ar=False, last=False)
-                self.answer(number, order)
+                self.answer(number, rtx=rtx)
             self.data.clear()
-            for seth, cause in self.sacks:
-                self.read(seth, cause)
+            for seth, echoed in self.sacks:
+                self.read(seth, echoed)
             self.sacks.clear()
             self.same_state()
         assert self.model.unack == self.model.max_sent
