@@ -92,7 +92,7 @@ def test_every_namespace_has_all_its_links():
 def test_each_source_port_has_a_rule_and_each_rule_a_table():
     spec = FabricSpec(planes=2, spines=2)
     rules = rule_lines(spec, 0)
-    assert rules[3] == "rule add pref 1003 ipproto udp sport 49155 lookup 1003"
+    assert rules[3] == "rule add pref 1003 ipproto 17 sport 49155 lookup 1003"
     assert len(rules) == 5
     lines = namespace_lines(spec)["h1"]
     for path in paths_between(spec, 0, 1):

@@ -7,6 +7,7 @@ loses its routes, and gets them back that way.
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass
 
 from .plan import (
@@ -24,6 +25,9 @@ OOB = "oob"
 
 TABLE_BASE = 1000
 """Path i has routing table TABLE_BASE + i, and a rule with that preference."""
+
+UDP = socket.IPPROTO_UDP
+"""As a number: a minimal Debian has no /etc/protocols, without which ip does not know the name."""
 
 UN = "encap seg6local action End flavors next-csid lblen 32 nflen 16"
 """The kernel's uN: match block and own uSID, shift the rest up, look the new address up."""
@@ -159,10 +163,10 @@ def rule_lines(spec: FabricSpec, host: int) -> list[str]:
     """
     ports = [p.sport for p in paths_between(spec, host, (host + 1) % spec.hosts)]
     lines = [
-        f"rule add pref {TABLE_BASE + i} ipproto udp sport {port} lookup {TABLE_BASE + i}"
+        f"rule add pref {TABLE_BASE + i} ipproto {UDP} sport {port} lookup {TABLE_BASE + i}"
         for i, port in enumerate(ports)
     ]
-    return [*lines, f"rule add pref {TABLE_BASE + spec.paths} ipproto udp lookup {TABLE_BASE}"]
+    return [*lines, f"rule add pref {TABLE_BASE + spec.paths} ipproto {UDP} lookup {TABLE_BASE}"]
 
 
 def tbf_lines(spec: FabricSpec, rate_mbit: int) -> dict[str, list[str]]:
