@@ -2,10 +2,12 @@
 """Between the model's packets and the C core's `struct mrc_pkt`."""
 
 from dataclasses import fields
+from functools import cache
 from typing import Any
 
 from mrc.model import ip, wire
 from mrc.model.bits import pack
+from tests.wire.guard import Guard
 
 # What the C structure calls a field of a header, where it is not the field's own name.
 _NAMES = {
@@ -62,12 +64,20 @@ def encode(unit: Any, packet: wire.Packet) -> bytes:
     )
 
 
+@cache
+def _guard(ffi: Any) -> Guard:
+    return Guard(ffi, 8192)
+
+
+def guarded(unit: Any, data: bytes) -> Any:
+    """Return a pointer to data in memory that ends with it."""
+    return _guard(unit.ffi).hold(data)
+
+
 def decode(unit: Any, data: bytes, *, trimmed: bool = False) -> tuple[int, Any, bytes]:
     """Return the verdict, the structure, and the payload it points at."""
     pkt = unit.ffi.new("struct mrc_pkt *")
-    # Memory of exactly this length: reading beyond it is seen by the address sanitizer.
-    held = unit.ffi.new("uint8_t[]", data or b"\0")
-    verdict = unit.lib.mrc_wire_decode(pkt, held, len(data), trimmed)
+    verdict = unit.lib.mrc_wire_decode(pkt, guarded(unit, data), len(data), trimmed)
     kept = verdict == unit.lib.MRC_WIRE_OK and pkt.payload_len
     payload = bytes(unit.ffi.buffer(pkt.payload, pkt.payload_len)) if kept else b""
     return verdict, pkt, payload

@@ -36,7 +36,7 @@ def packets(draw: st.DrawFn, ops: list[wire.Op] = list(wire.Op)) -> wire.Packet:
 def frames() -> st.SearchStrategy[ip.Frame]:
     """Return IP packets, either version, all fields random, lengths right."""
     six = header(ip.Ipv6, version=6, next_header=ip.NEXT_UDP)
-    four = header(ip.Ipv4, version=4, ihl=5, protocol=ip.NEXT_UDP)
+    four = header(ip.Ipv4, version=4, ihl=5, protocol=ip.NEXT_UDP, mf=0, offset=0)
     built = st.builds(ip.Frame, ip=st.one_of(six, four), udp=header(ip.Udp), packet=packets())
     return built.map(ip.completed)
 

@@ -4,15 +4,18 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
 from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrSegmentRouting
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet, Raw, split_layers
 
+from mrc.model import ip as model_ip
 from mrc.scapy_layers import METH, RETH, SETH, TSETH, CCState, MrcBTH, bind_port, entropy
-from tests.wire import scapy_frames
+from tests.wire import scapy_frames, strategies
 from tests.wire.vectors import CORRUPT, TRIMMED, VECTORS, WHOLE, Vector
 
 
@@ -181,3 +184,17 @@ def test_unknown_opcode_of_our_range_is_kept() -> None:
 def test_reserved_wire_bits_can_be_set_and_seen() -> None:
     pkt = IPv6(dst="::1") / UDP() / MrcBTH(inv_res=5, r=1) / METH() / RETH()
     assert IPv6(bytes(pkt))[MrcBTH].inv_res == 5
+
+
+@settings(max_examples=60, deadline=None)
+@given(frame=strategies.frames())
+def test_random_packets_as_in_the_model(frame: model_ip.Frame) -> None:
+    """Same headers, same iCRC, and scapy builds the bytes it has dissected."""
+    frame = replace(frame, ip=replace(frame.ip, dscp=0), udp=replace(frame.udp, dport=4791))
+    pkt = dissect(model_ip.encode(model_ip.completed(frame)))
+    assert pkt[MrcBTH].icrc_ok() is True
+    assert pkt[MrcBTH].psn == frame.packet.bth.psn
+    assert (pkt[Raw].load if Raw in pkt else b"") == frame.packet.payload
+    assert bytes(pkt) == model_ip.encode(model_ip.completed(frame))
+    pkt[MrcBTH].icrc = None
+    assert bytes(pkt) == model_ip.encode(model_ip.completed(frame))
