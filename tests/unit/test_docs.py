@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mrc import DropReason, PathStats, PortStats, QpStats
-from mrc.cli.options import recv_parser, send_parser
+from mrc.cli.parser import recv_parser, send_parser
 from mrc.evfile import parse_profile
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
