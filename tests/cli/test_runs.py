@@ -178,6 +178,7 @@ async def test_a_vanished_receiver_ends_the_sender_with_what_it_knows(pair, wait
 
     async def during():
         await wait_for(lambda: bool(pair.net.stalled))
+        await wait_for(lambda: pair.net.clients[0].counters["bytes_acked"] == 20_000)
         pair.net.clients[0].lose("the peer vanished")
         pair.net.clients[0].other.lose()
 
@@ -266,6 +267,7 @@ async def test_interrupted_while_nothing_moves(pair, wait_for, monkeypatch):
 
     async def during():
         await wait_for(lambda: bool(pair.net.stalled))
+        await wait_for(lambda: pair.net.clients[0].counters["bytes_acked"] == 10_000)
         pair.send.stop.request("interrupted by SIGTERM")
 
     await pair.run("-t 60 -s 1000 -i 0", during=during)
