@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -17,6 +18,7 @@ from mrc.cli.session import Session
 from mrc.cli.stop import Stop
 
 HELLO_TIMEOUT_S = 10.0
+LEAVE_TIMEOUT_S = 1.0
 STREAMS_MAX = 256
 
 Listen = Callable[..., Coroutine[Any, Any, Any]]
@@ -128,6 +130,7 @@ class Server:
         greeted = asyncio.Event()
 
         async def hello(params: dict[str, Any]) -> dict[str, Any]:
+            await self._let_go(params.get("session"))
             self._admit(link, params)
             greeted.set()
             return {"version": version(), "protocol": PROTOCOL}
@@ -142,6 +145,14 @@ class Server:
         except Exception as error:  # noqa: BLE001 - one guest must not end the server
             self._output.note(f"a connection was closed that asked for no test ({error})")
             await link.close()
+
+    async def _let_go(self, key: object) -> None:
+        """Give a client that is about to leave a moment, when the next is at the door."""
+        present = self._session
+        if present is not None and present.key != key and present.idle:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LEAVE_TIMEOUT_S):
+                    await present.over.wait()
 
     def _admit(self, link: Link, params: dict[str, Any]) -> None:
         """Into the present session, or a new one; CliError when another client has the floor."""
@@ -180,4 +191,5 @@ class Server:
             await session.close(error)
         finally:
             self._session = None
+            session.over.set()
             self._ended.put_nowait((session, error))

@@ -44,6 +44,8 @@ class Session:
         self.links: dict[int, Link] = {}
         self.tests_done = 0
         self.tests_bad = 0
+        self.over = asyncio.Event()
+        """Set when everything of this client is given back."""
         self._options = options
         self._output = output
         self._members: dict[int, Member] = {}
@@ -70,6 +72,11 @@ class Session:
     def heard(self) -> None:
         """Bytes or a call came: the client lives."""
         self._heard = time.monotonic()
+
+    @property
+    def idle(self) -> bool:
+        """No test is running."""
+        return not self._members
 
     @property
     def silent_seconds(self) -> float:

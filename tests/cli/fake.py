@@ -212,6 +212,8 @@ class FakeConn:
         if self.lost is None:
             self.lost = MrcPeerLost("the connection is closed")
             self.other.lose("the peer closed the connection")
+        if self.passive:
+            await asyncio.sleep(self.net.farewell_s)
 
 
 class FakeServer:
@@ -237,6 +239,7 @@ class FakeNet:
 
     def __init__(self) -> None:
         self.delay_s = 0.0
+        self.farewell_s = 0.0  # what closing takes at the receiver
         self.corrupt_write: int | None = None
         self.corrupt_reverse: int | None = None
         self.skip_write: int | None = None

@@ -317,3 +317,15 @@ async def test_options_reach_the_library(pair):
     assert first | expected == first
     assert "context" not in first
     assert second["context"] is pair.net.clients[0].context
+
+
+async def test_clients_one_right_after_the_other(pair):
+    """The next one is at the door while the receiver still puts away what the last one used."""
+    pair.net.farewell_s = 0.05
+    receiving = pair.receive("-i 0")
+    async with asyncio.timeout(20):
+        for _ in range(5):
+            side = await pair.sender("-n 3 -i 0", Side("mrc-send"))
+            assert side.code == Exit.OK, side.json
+        pair.recv.stop.request("enough")
+        await receiving
