@@ -11,4 +11,5 @@
 #include "mrc_panic.c"
 #include "mrc_pump.c"
 #include "mrc_pump_obj.c"
+#include "mrc_rawrx.c"
 #include "mrc_rxsock.c"

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Whole IPv6 packets of our own making: outer header (and SRH) from the lane's template, inner IPv6
- * and UDP (A.1, A.13). Receives what arrives encapsulated on a protocol 41 socket, where outer ECN
- * marks and trimmed packets are still to be seen (A.13.6), and what the kernel has decapsulated by
- * itself on an ordinary UDP socket. Needs CAP_NET_RAW. */
+ * and UDP (A.1, A.13). Receives what arrives encapsulated, with or without an SRH, on raw sockets
+ * (mrc_rawrx.c), and what the kernel has decapsulated by itself on an ordinary UDP socket. Each
+ * packet arrives on one of them only. Needs CAP_NET_RAW. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "mrc_rawrx.h"
 #include "mrc_rxsock.h"
 
 #include <errno.h>
-#include <linux/filter.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -17,18 +17,11 @@
 #include <unistd.h>
 
 enum {
-    RAW_RX_MSGS = 64,
-    RAW_RX_BYTES = 9216, /* one packet; longer ones are not for us */
-    RAW_RX_CONTROL = CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t)),
-    RAW_IPV6_LEN = 40,
-    RAW_UDP_LEN = 8,
-    RAW_PREFIX_MAX = 128 + RAW_IPV6_LEN + RAW_UDP_LEN,
+    RAW_RX_UDP = 0, /* receive descriptors: the UDP socket, */
+    RAW_RX_RAW = 1, /* and two raw ones */
+    RAW_PREFIX_MAX = 128 + MRC_IPV6_LEN + MRC_UDP_LEN,
     RAW_HOP_LIMIT = 64, /* A.2 */
     RAW_BUF = 4 << 20,
-    RAW_NH_UDP = 17,
-    RAW_NH_IPV6 = 41,
-    RAW_NH_ROUTING = 43,
-    RAW_ECN_CE = 3,
 };
 
 struct raw_lane {
@@ -39,76 +32,26 @@ struct raw_lane {
 
 struct mrc_io_raw {
     struct mrc_io io;
-    struct mrc_rxsock udp; /* receive descriptor 0 */
-    int rx_fd;             /* protocol 41; receive descriptor 1 */
+    struct mrc_rxsock udp;
+    bool udp_first; /* takes turns */
     int tx_fd;
     bool watched;
     struct mrc_txq kept; /* one socket, one queue */
     struct raw_lane *lanes;
     uint32_t lane_room;
-    uint32_t drops; /* last SO_RXQ_OVFL seen */
     const struct mrc_tx_pkt *list[MRC_IO_BURST_MAX];
     struct mmsghdr tx_msgs[MRC_IO_BURST_MAX];
     struct iovec tx_iov[MRC_IO_BURST_MAX][4];
     uint8_t tx_prefix[MRC_IO_BURST_MAX][RAW_PREFIX_MAX];
-    struct mmsghdr rx_msgs[RAW_RX_MSGS];
-    struct iovec rx_iov[RAW_RX_MSGS];
-    _Alignas(struct cmsghdr) uint8_t rx_control[RAW_RX_MSGS][RAW_RX_CONTROL];
-    uint8_t rx_bytes[RAW_RX_MSGS][RAW_RX_BYTES];
+    struct mrc_rawrx rawrx;
 };
 
 /* ---- port ---- */
 
-/* Only inner UDP packets to our port wake us: another program's tunnels share protocol 41. */
-static int raw_filter(int fd, uint16_t dport)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 6),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RAW_NH_UDP, 0, 3),
-        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, RAW_IPV6_LEN + 2),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, dport, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
-        BPF_STMT(BPF_RET | BPF_K, 0),
-    };
-    const struct sock_fprog prog = {.len = sizeof code / sizeof code[0], .filter = code};
-    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof prog);
-}
-
-static int raw_socket(struct mrc_io *io, int protocol)
-{
-    const int fd = socket(AF_INET6, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
-    if (fd < 0 && (errno == EPERM || errno == EACCES))
-        return mrc_io_fail(io, errno, "raw ports need CAP_NET_RAW");
-    return fd < 0 ? mrc_io_fail(io, errno, "cannot open a raw IPv6 socket") : fd;
-}
-
-static int raw_open_rx(struct mrc_io_raw *r, const struct mrc_port_cfg *cfg)
-{
-    struct mrc_io *io = &r->io;
-    const int on = 1;
-    r->rx_fd = raw_socket(io, IPPROTO_IPV6);
-    if (r->rx_fd < 0)
-        return r->rx_fd;
-    if (setsockopt(r->rx_fd, IPPROTO_IPV6, IPV6_RECVTCLASS, &on, sizeof on) != 0)
-        return mrc_io_fail(io, errno, "the kernel does not tell the outer traffic class");
-    if (raw_filter(r->rx_fd, io->stats.udp_port) != 0)
-        return mrc_io_fail(io, errno, "cannot filter protocol 41");
-    (void)setsockopt(r->rx_fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof on);
-    const uint32_t want = cfg->rcvbuf_bytes != 0 ? cfg->rcvbuf_bytes : 2 * RAW_BUF;
-    io->stats.rcvbuf_bytes = mrc_sock_buffer(r->rx_fd, true, want);
-    for (uint32_t i = 0; i < RAW_RX_MSGS; i++) {
-        r->rx_iov[i] = (struct iovec){r->rx_bytes[i], RAW_RX_BYTES};
-        r->rx_msgs[i].msg_hdr = (struct msghdr){.msg_iov = &r->rx_iov[i], .msg_iovlen = 1};
-        r->rx_msgs[i].msg_hdr.msg_control = r->rx_control[i];
-    }
-    const int err = mrc_io_watch(io, r->rx_fd, EPOLLIN, MRC_IO_RX_TAG + 1);
-    return err < 0 ? mrc_io_fail(io, -err, "cannot watch the raw socket") : 0;
-}
-
 static int raw_open_tx(struct mrc_io_raw *r, const struct mrc_port_cfg *cfg)
 {
     struct mrc_io *io = &r->io;
-    r->tx_fd = raw_socket(io, IPPROTO_RAW);
+    r->tx_fd = mrc_raw_socket(io, IPPROTO_RAW);
     if (r->tx_fd < 0)
         return r->tx_fd;
     const int none = 0;
@@ -122,10 +65,7 @@ static void raw_close(struct mrc_io *io)
 {
     struct mrc_io_raw *r = (struct mrc_io_raw *)io;
     mrc_rxsock_close(io, &r->udp);
-    if (r->rx_fd >= 0) {
-        mrc_io_unwatch(io, r->rx_fd);
-        close(r->rx_fd);
-    }
+    mrc_rawrx_close(io, &r->rawrx);
     if (r->tx_fd >= 0) {
         if (r->watched)
             mrc_io_unwatch(io, r->tx_fd);
@@ -138,13 +78,13 @@ static int raw_open(struct mrc_io *io, const struct mrc_port_cfg *cfg)
 {
     struct mrc_io_raw *r = (struct mrc_io_raw *)io;
     r->udp.fd = -1;
-    r->rx_fd = -1;
     r->tx_fd = -1;
+    mrc_rawrx_init(&r->rawrx);
     mrc_txq_init(&r->kept);
     /* The UDP socket reserves the port and takes what the kernel decapsulates. */
-    int err = mrc_rxsock_open(io, &r->udp, cfg, 0);
+    int err = mrc_rxsock_open(io, &r->udp, cfg, RAW_RX_UDP);
     if (err == 0)
-        err = raw_open_rx(r, cfg);
+        err = mrc_rawrx_open(io, &r->rawrx, cfg, RAW_RX_RAW);
     if (err == 0)
         err = raw_open_tx(r, cfg);
     if (err < 0) {
@@ -163,31 +103,31 @@ static bool raw_template_ok(const struct mrc_lane_key *key)
     const uint8_t *t = key->tmpl;
     if (key->tmpl_len == 0)
         return true;
-    if (key->tmpl_len < RAW_IPV6_LEN || key->tmpl_len > sizeof key->tmpl || t[0] >> 4 != 6)
+    if (key->tmpl_len < MRC_IPV6_LEN || key->tmpl_len > sizeof key->tmpl || t[0] >> 4 != 6)
         return false;
-    if (key->tmpl_len == RAW_IPV6_LEN)
-        return t[6] == RAW_NH_IPV6;
-    return t[6] == RAW_NH_ROUTING && key->tmpl_len >= RAW_IPV6_LEN + 8 &&
-           t[RAW_IPV6_LEN] == RAW_NH_IPV6 &&
-           key->tmpl_len == RAW_IPV6_LEN + 8 + 8 * (uint32_t)t[RAW_IPV6_LEN + 1];
+    if (key->tmpl_len == MRC_IPV6_LEN)
+        return t[6] == MRC_NH_IPV6;
+    return t[6] == MRC_NH_ROUTING && key->tmpl_len >= MRC_IPV6_LEN + 8 &&
+           t[MRC_IPV6_LEN] == MRC_NH_IPV6 &&
+           key->tmpl_len == MRC_IPV6_LEN + 8 + 8 * (uint32_t)t[MRC_IPV6_LEN + 1];
 }
 
 static void raw_lane_prefix(struct raw_lane *l, const struct mrc_lane_key *key)
 {
     const uint32_t label = key->ev >> 16; /* bits 19:16 stay zero (A.12) */
     uint8_t *inner = l->prefix + key->tmpl_len;
-    uint8_t *udp = inner + RAW_IPV6_LEN;
+    uint8_t *udp = inner + MRC_IPV6_LEN;
     memset(l, 0, sizeof *l);
     memcpy(l->prefix, key->tmpl, key->tmpl_len);
     mrc_put32(inner, 0x60000000u | label);
-    inner[6] = RAW_NH_UDP;
+    inner[6] = MRC_NH_UDP;
     inner[7] = RAW_HOP_LIMIT;
     memcpy(inner + 8, key->src, 16);
     memcpy(inner + 24, key->dst, 16);
     mrc_put16(udp, (uint16_t)key->ev);
     mrc_put16(udp + 2, key->dport);
     /* The checksum stays zero (H37): iCRC covers the packet. */
-    l->prefix_len = key->tmpl_len + RAW_IPV6_LEN + RAW_UDP_LEN;
+    l->prefix_len = key->tmpl_len + MRC_IPV6_LEN + MRC_UDP_LEN;
     l->to.sin6_family = AF_INET6;
     memcpy(&l->to.sin6_addr, l->prefix + 24, 16);
     if (IN6_IS_ADDR_LINKLOCAL(&l->to.sin6_addr))
@@ -226,7 +166,7 @@ static void raw_build(struct mrc_io_raw *r, size_t i, const struct mrc_tx_pkt *p
 {
     struct raw_lane *l = &r->lanes[pkt->lane];
     uint8_t *p = r->tx_prefix[i];
-    const uint32_t outer_len = l->prefix_len - RAW_IPV6_LEN - RAW_UDP_LEN;
+    const uint32_t outer_len = l->prefix_len - MRC_IPV6_LEN - MRC_UDP_LEN;
     uint8_t *inner = p + outer_len;
     const uint16_t udp_len = mrc_tx_udp_len(pkt);
     const uint32_t word = 0x60000000u | (uint32_t)pkt->tclass << 20 | pkt->ev >> 16;
@@ -237,7 +177,7 @@ static void raw_build(struct mrc_io_raw *r, size_t i, const struct mrc_tx_pkt *p
     }
     mrc_put32(inner, word);
     mrc_put16(inner + 4, udp_len);
-    mrc_put16(inner + RAW_IPV6_LEN + 4, udp_len);
+    mrc_put16(inner + MRC_IPV6_LEN + 4, udp_len);
 
     struct iovec *iov = r->tx_iov[i];
     size_t k = 0;
@@ -337,98 +277,21 @@ static void raw_forget(struct mrc_io *io, const uint8_t *addr, uint64_t len)
 
 /* ---- receiving ---- */
 
-/* Inner packet of len bytes; total over any bytes. A trimmed packet may be shorter than its length
- * fields say (A.13.6): len is what is there, udp_len what was sent. */
-static bool raw_parse(const struct mrc_io *io, const uint8_t *p, uint32_t len,
-                      struct mrc_rx_pkt *out)
+static size_t raw_rx_udp(struct mrc_io_raw *r, struct mrc_rx_pkt *out, size_t max)
 {
-    if (len < RAW_IPV6_LEN + RAW_UDP_LEN || p[0] >> 4 != 6 || p[6] != RAW_NH_UDP)
-        return false;
-    const uint8_t *udp = p + RAW_IPV6_LEN;
-    const uint16_t udp_len = mrc_get16(udp + 4);
-    if (udp_len < RAW_UDP_LEN || mrc_get16(udp + 2) != io->stats.udp_port)
-        return false;
-    static const uint8_t any[16];
-    if (memcmp(io->addr, any, 16) != 0 && memcmp(io->addr, p + 24, 16) != 0)
-        return false; /* bound to another address than this packet's */
-    memset(out, 0, sizeof *out);
-    const uint32_t word = mrc_get32(p);
-    out->tclass = (uint8_t)(word >> 20);
-    out->flow_label = word & 0xFFFFF;
-    memcpy(out->src, p + 8, 16);
-    memcpy(out->dst, p + 24, 16);
-    out->sport = mrc_get16(udp);
-    out->dport = io->stats.udp_port;
-    out->udp_len = udp_len;
-    out->bytes = udp + RAW_UDP_LEN;
-    out->len = mrc_min32(len - RAW_IPV6_LEN - RAW_UDP_LEN, udp_len - (uint32_t)RAW_UDP_LEN);
-    out->port = io->index;
-    return true;
-}
-
-static uint8_t raw_outer_class(struct mrc_io_raw *r, struct msghdr *h)
-{
-    uint8_t outer = 0;
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c != NULL; c = CMSG_NXTHDR(h, c)) {
-        if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS) {
-            int tclass;
-            memcpy(&tclass, CMSG_DATA(c), sizeof tclass);
-            outer = (uint8_t)tclass;
-        } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
-            uint32_t drops;
-            memcpy(&drops, CMSG_DATA(c), sizeof drops);
-            r->io.stats.rx_socket_drops += (uint32_t)(drops - r->drops);
-            r->drops = drops;
-        }
-    }
-    return outer;
-}
-
-/* What switches wrote into the outer header counts: CE (RFC 6040), and the class of trimmed
- * packets, since a switch sees no header but the outer one. */
-static void raw_outer_merge(const struct mrc_io *io, uint8_t outer, struct mrc_rx_pkt *pkt)
-{
-    const uint8_t dscp = outer >> 2;
-    pkt->outer_ce = (outer & 3) == RAW_ECN_CE;
-    if (dscp != 0 && (dscp == io->dscp_trimmed[0] || dscp == io->dscp_trimmed[1]))
-        pkt->tclass = (uint8_t)(dscp << 2 | (pkt->tclass & 3));
-}
-
-static size_t raw_rx41(struct mrc_io_raw *r, struct mrc_rx_pkt *out, size_t max)
-{
-    struct mrc_io *io = &r->io;
-    const size_t room = max < RAW_RX_MSGS ? max : RAW_RX_MSGS;
-    for (size_t i = 0; i < room; i++)
-        r->rx_msgs[i].msg_hdr.msg_controllen = RAW_RX_CONTROL;
-    io->stats.rx_calls++;
-    const int n = recvmmsg(r->rx_fd, r->rx_msgs, (unsigned)room, 0, NULL);
-    if (n < (int)room)
-        io->rx_ready &= ~2u;
-    size_t got = 0;
-    for (int i = 0; i < n; i++) {
-        struct msghdr *h = &r->rx_msgs[i].msg_hdr;
-        const uint8_t outer = raw_outer_class(r, h);
-        if ((h->msg_flags & MSG_TRUNC) != 0 ||
-            !raw_parse(io, r->rx_bytes[i], r->rx_msgs[i].msg_len, &out[got])) {
-            io->stats.rx_malformed++;
-            continue;
-        }
-        raw_outer_merge(io, outer, &out[got]);
-        io->stats.rx_bytes += out[got].len;
-        got++;
-    }
-    io->stats.rx_packets += got;
-    return got;
+    if (max == 0 || (r->io.rx_ready & 1u << RAW_RX_UDP) == 0)
+        return 0;
+    return mrc_rxsock_burst(&r->io, &r->udp, RAW_RX_UDP, out, max);
 }
 
 static size_t raw_rx(struct mrc_io *io, struct mrc_rx_pkt *out, size_t max)
 {
     struct mrc_io_raw *r = (struct mrc_io_raw *)io;
-    size_t n = 0;
-    if ((io->rx_ready & 2u) != 0)
-        n = raw_rx41(r, out, max);
-    if (n < max && (io->rx_ready & 1u) != 0)
-        n += mrc_rxsock_burst(io, &r->udp, 0, out + n, max - n);
+    r->udp_first = !r->udp_first; /* a socket that never runs dry must not starve the others */
+    size_t n = r->udp_first ? raw_rx_udp(r, out, max) : 0;
+    n += mrc_rawrx_burst(io, &r->rawrx, RAW_RX_RAW, out + n, max - n);
+    if (!r->udp_first)
+        n += raw_rx_udp(r, out + n, max - n);
     return n;
 }
 
