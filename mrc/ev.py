@@ -113,7 +113,8 @@ class EvEntry:
     """One path.
 
     `value`: the 32-bit EV on the wire, high half in the flow label, low half the UDP source port
-    (A.12). `plane` 1..31. `dst`: outer destination of SRv6; `srh`: its segment.
+    (A.12). `plane` 1..31. `dst`: outer destination of SRv6; `srh`: its segment, or `dst` again
+    as a copy (A.13.2).
     """
 
     value: int

@@ -17,14 +17,15 @@ __all__ = ["HOP_LIMIT", "outer_template", "outer_templates"]
 
 HOP_LIMIT = 64  # A.2
 _DST_AT = 24  # destination address inside an IPv6 header
-_SEGMENT_AT = 48  # the one SRH entry: IPv6 header 40, SRH fixed part 8
+_SEGMENTS_LEFT_AT = 43  # in the SRH, which follows the 40 bytes of the IPv6 header
+_SEGMENT_AT = 48  # the one SRH entry, after the fixed part of 8
 
 
 def outer_template(fmt: EvFormat, src: IPv6Address) -> bytes:
     """Outer headers with unspecified destination and segment.
 
-    IPv6 (next header 41), or IPv6 (next header 43) and a reduced SRH with one entry: Segments
-    Left 1, Last Entry 0, so that the entry follows once the first carrier is used up (H26).
+    IPv6 (next header 41), or IPv6 (next header 43) and a reduced SRH with one entry: Last Entry 0
+    (H26). Segments Left is the EV's: 1, the entry extends the path, or 0, it repeats the destination.
     """
     from scapy.layers.inet6 import IPv6, IPv6ExtHdrSegmentRouting
 
@@ -44,6 +45,9 @@ def _specialise(template: bytearray, entry: EvEntry) -> bytes:
     template[_DST_AT : _DST_AT + 16] = entry.dst.packed
     if entry.srh is not None:
         template[_SEGMENT_AT : _SEGMENT_AT + 16] = entry.srh.packed
+        # The destination once more is a copy for whoever looks at packets; no switch is to act on
+        # it. Anything else is where to go when the first carrier is used up (A.13.2).
+        template[_SEGMENTS_LEFT_AT] = 0 if entry.srh == entry.dst else 1
     return bytes(template)
 
 

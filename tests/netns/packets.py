@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Hand-made IPv6-in-IPv6 packets, for the tests of the fabric itself. Bytes only, no library."""
+"""Hand-made IPv6-in-IPv6 packets, and captured ones. Bytes only, no library."""
 
 import struct
+from collections.abc import Iterator
+from pathlib import Path as FilePath
 
 from tools.netlab import Path, Role, carrier, host_address, usid
 
 UDP_PORT = 4791
+ETHERNET = 14
 
 
 def ipv6(next_header: int, source: bytes, destination: bytes, payload: bytes) -> bytes:
@@ -38,3 +41,12 @@ def checksum(data: bytes) -> int:
 def outer_source(path: Path) -> bytes:
     """The address of the sender's port in the path's plane."""
     return carrier(usid(Role.HOST_RAW, path.plane, path.src + 1)).packed
+
+
+def captured_packets(file: FilePath) -> Iterator[bytes]:
+    """The IP packets of a file that Capture wrote."""
+    data, at = file.read_bytes(), 24
+    while at < len(data):
+        length = struct.unpack_from("!I", data, at + 8)[0]
+        yield data[at + 16 + ETHERNET : at + 16 + length]
+        at += 16 + length

@@ -6,10 +6,7 @@ dissector expects them. The model checks the iCRC and decodes what MRC adds.
 """
 
 import shutil
-import struct
 import subprocess
-from collections.abc import Iterator
-from ipaddress import IPv6Address
 from pathlib import Path
 
 import pytest
@@ -17,8 +14,10 @@ import pytest
 from mrc.model import ip
 from mrc.model.wire import Op
 from tools.netlab import Capture, Fabric, Mode, Role, carrier, usid
+from tools.netlab import Path as NetPath
 
 from .conftest import skip_or_fail
+from .packets import captured_packets
 from .programs import Pair
 
 pytestmark = pytest.mark.netns
@@ -26,7 +25,6 @@ pytestmark = pytest.mark.netns
 PLANE = 2
 MESSAGES = 40
 SIZE = 1 << 17
-ETHERNET = 14
 WRITES = (Op.WRITE_FIRST, Op.WRITE_MIDDLE, Op.WRITE_LAST, Op.WRITE_LAST_IMM)
 FIELDS = (
     "ipv6.nxt",
@@ -41,10 +39,16 @@ FIELDS = (
     "infiniband.bth.opcode",
     "infiniband.bth.psn",
 )
-MODES = [(Mode.UDP, "udp"), (Mode.SRV6, "raw"), (Mode.SRV6_SRH, "raw")]
+MODES = [
+    (Mode.UDP, "udp"),
+    (Mode.SRV6, "raw"),
+    (Mode.SRV6_SRH, "raw"),
+    (Mode.SRV6_SRH_COPY, "raw"),
+]
+SRH_MODES = (Mode.SRV6_SRH, Mode.SRV6_SRH_COPY)
 
 
-@pytest.fixture(scope="module", params=MODES, ids=["udp", "raw-usid", "raw-srh"])
+@pytest.fixture(scope="module", params=MODES, ids=["udp", "raw-usid", "raw-srh", "raw-srh-copy"])
 def captured(request, shared_fabric: Fabric, tmp_path_factory) -> tuple[Mode, Path]:
     """Every packet on the receiver's port of one plane during a short transfer."""
     mode, backend = request.param
@@ -76,27 +80,19 @@ def tshark(file: Path) -> list[dict[str, list[str]]]:
     ]
 
 
-def packets(file: Path) -> Iterator[bytes]:
-    data, at = file.read_bytes(), 24
-    while at < len(data):
-        length = struct.unpack_from("!I", data, at + 8)[0]
-        yield data[at + 16 + ETHERNET : at + 16 + length]
-        at += 16 + length
-
-
-def port_address(role: Role) -> IPv6Address:
-    """The receiver's port of the plane, at the end of a carrier."""
-    return carrier(usid(role, PLANE, 2))
+def paths(fabric: Fabric) -> list[NetPath]:
+    """Those of the plane that is looked at."""
+    return [p for p in fabric.hosts[0].paths() if p.plane == PLANE]
 
 
 def test_tshark_sees_the_layers_where_they_belong(fabric: Fabric, captured: tuple[Mode, Path]):
     mode, file = captured
     inside = [str(host.address) for host in fabric.hosts]
-    end = port_address(Role.HOST_RAW if mode is Mode.SRV6 else Role.HOST_KERNEL)
-    wanted = {
-        (p.sport, 0 if mode is Mode.UDP else p.ev >> 16)
-        for p in fabric.hosts[0].paths()
-        if p.plane == PLANE
+    end = carrier(usid(Role.HOST_KERNEL if mode is Mode.UDP else Role.HOST_RAW, PLANE, 2))
+    wanted = {(p.sport, 0 if mode is Mode.UDP else p.ev >> 16) for p in paths(fabric)}
+    entries = {
+        p.sport: p.raw_carrier if mode is Mode.SRV6_SRH_COPY else p.srh_raw_entry
+        for p in paths(fabric)
     }
     seen = set()
     arrivals = [p for p in tshark(file) if p["ipv6.dst"][-1] == inside[1]]
@@ -106,11 +102,10 @@ def test_tshark_sees_the_layers_where_they_belong(fabric: Fabric, captured: tupl
         assert packet["ipv6.dst"] == [str(end), inside[1]]
         assert packet["udp.dstport"] == ["4791"]
         assert int(packet["udp.length"][0]) == int(packet["ipv6.plen"][1])
-        outer_next = "43" if mode is Mode.SRV6_SRH else "41"
-        assert packet["ipv6.nxt"] == [outer_next, "17"]
-        if mode is Mode.SRV6_SRH:
+        assert packet["ipv6.nxt"] == ["43" if mode in SRH_MODES else "41", "17"]
+        if mode in SRH_MODES:
             assert packet["ipv6.routing.segleft"] == ["0"]
-            entry = carrier(usid(Role.T0, PLANE, 2), usid(Role.HOST_KERNEL, PLANE, 2))
+            entry = entries[int(packet["udp.srcport"][0])]
             assert packet["ipv6.routing.srh.addr"] == [str(entry)]
         assert len(packet["infiniband.bth.opcode"]) == 1
         seen.add((int(packet["udp.srcport"][0]), int(packet["ipv6.flow"][1], 0)))
@@ -120,14 +115,14 @@ def test_tshark_sees_the_layers_where_they_belong(fabric: Fabric, captured: tupl
 def test_the_model_reads_every_packet(fabric: Fabric, captured: tuple[Mode, Path]):
     """iCRC, opcodes, addresses within a message; answers on the way back."""
     mode, file = captured
-    frames = [ip.decode(data) for data in packets(file)]
+    frames = [ip.decode(data) for data in captured_packets(file)]
     writes = [f for f in frames if f.packet.bth.opcode in WRITES]
     answers = [f for f in frames if f.packet.bth.opcode == Op.SACK]
     assert writes
     assert answers
     for frame in writes:
         assert frame.outer is not None
-        assert (frame.srh is not None) == (mode is Mode.SRV6_SRH)
+        assert (frame.srh is not None) == (mode in SRH_MODES)
         assert frame.packet.reth is not None
         assert frame.packet.reth.dmalen == SIZE
     sent = {f.entropy for f in writes}

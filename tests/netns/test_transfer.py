@@ -49,8 +49,13 @@ def sent_bytes(fabric: Fabric, transfer: Transfer, mode: Mode) -> list[int]:
 
 @pytest.mark.parametrize(
     ("mode", "backend"),
-    [(Mode.UDP, "udp"), (Mode.SRV6, "raw"), (Mode.SRV6_SRH, "raw")],
-    ids=["udp", "raw-usid", "raw-srh"],
+    [
+        (Mode.UDP, "udp"),
+        (Mode.SRV6, "raw"),
+        (Mode.SRV6_SRH, "raw"),
+        (Mode.SRV6_SRH_COPY, "raw"),
+    ],
+    ids=["udp", "raw-usid", "raw-srh", "raw-srh-copy"],
 )
 def test_all_paths_carry_their_share(fabric: Fabric, tmp_path: Path, mode: Mode, backend: str):
     with Pair(fabric, tmp_path, mode, backend) as pair:

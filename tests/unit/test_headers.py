@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 from ipaddress import IPv6Address
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from mrc.headers import outer_template, outer_templates
 
 SRC = IPv6Address("fd00::1")
 CARRIER = IPv6Address("fcbb:bbbb:1507:25a3:1515:352c::")
+VECTORS = Path(__file__).parents[1] / "wire" / "vectors" / "wire-vectors.json"
 SEGMENT = IPv6Address("deca:fbad:70f:ec3::")
 
 
@@ -36,6 +39,30 @@ def test_srh_has_one_entry_and_one_segment_left():
     assert (segments_left, last_entry, flags) == (1, 0, 0)
     assert header[46:48] == b"\0\0"
     assert header[48:] == SEGMENT.packed
+
+
+def test_a_segment_that_repeats_the_destination_is_a_copy():
+    """No segments left: nobody is to go there a second time."""
+    entries = (
+        EvEntry(0xC001, dst=CARRIER, srh=CARRIER),
+        EvEntry(0xC002, dst=CARRIER, srh=SEGMENT),
+        EvEntry(0xC003, dst=SEGMENT, srh=SEGMENT),
+    )
+    headers = outer_templates(EvProfile(mrc.EvFormat.SRV6_SRH, entries), SRC)
+    assert [tuple(h[40:46]) for h in headers] == [(41, 2, 4, left, 0, 0) for left in (0, 1, 0)]
+    assert [h[24:40] for h in headers] == [e.dst.packed for e in entries if e.dst]
+    assert [h[48:] for h in headers] == [e.srh.packed for e in entries if e.srh]
+
+
+@pytest.mark.parametrize("name", ["srv6-srh-extended", "srv6-srh-debug-copy"])
+def test_the_wire_vectors_begin_with_them(name: str):
+    """But for payload length, traffic class and flow label, which C fills in."""
+    vector = next(v for v in json.loads(VECTORS.read_text()) if v["name"] == name)
+    outer = vector["fields"]["outer"]
+    dst, srh = IPv6Address(outer["dst"]), IPv6Address(outer["srh"]["segments"][0])
+    profile = EvProfile(mrc.EvFormat.SRV6_SRH, (EvEntry(0xC001, dst=dst, srh=srh),))
+    (header,) = outer_templates(profile, IPv6Address(outer["src"]))
+    assert header[6:] == bytes.fromhex(vector["hex"])[6 : len(header)]
 
 
 def test_each_ev_has_its_own():

@@ -119,8 +119,8 @@ def test_profiles_are_toml_with_an_entry_per_path(mode: Mode):
     first = {
         Mode.UDP: (None, None),
         Mode.SRV6: (paths[0].raw_carrier, None),
-        Mode.SRV6_SRH: (paths[0].srh_carrier, paths[0].srh_kernel_entry),
-        Mode.SRV6_SRH_COPY: (paths[0].kernel_carrier, paths[0].kernel_carrier),
+        Mode.SRV6_SRH: (paths[0].srh_carrier, paths[0].srh_raw_entry),
+        Mode.SRV6_SRH_COPY: (paths[0].raw_carrier, paths[0].raw_carrier),
     }[mode]
     entry = found["ev"][0]
     got = tuple(IPv6Address(entry[k]) if k in entry else None for k in ("dst", "srh"))

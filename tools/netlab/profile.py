@@ -14,13 +14,9 @@ class Mode(StrEnum):
     UDP = "udp"
     """By UDP source port; the kernel's routes add the carrier."""
     SRV6 = "srv6"
-    """Outer header by the sender: a uSID carrier, received raw."""
+    """Outer header by the sender: a uSID carrier. Received raw, as are the next two."""
     SRV6_SRH = "srv6-srh"
-    """uSID carrier that ends at the spine, SRH entry for the rest (MRC A.13.2, 'extend').
-
-    The kernel unpacks at the end (End.DT6): a raw socket for IPv6-in-IPv6 never sees a packet whose
-    outer header is followed by a routing header.
-    """
+    """uSID carrier that ends at the spine, SRH entry for the rest (MRC A.13.2, 'extend')."""
     SRV6_SRH_COPY = "srv6-srh-copy"
     """Whole carrier in the destination and again in the SRH, Segments Left 0 ('debug copy')."""
 
@@ -53,7 +49,7 @@ def _entry(path: Path, mode: Mode) -> str:
         case Mode.SRV6:
             lines.append(f'dst = "{path.raw_carrier}"')
         case Mode.SRV6_SRH:
-            lines += [f'dst = "{path.srh_carrier}"', f'srh = "{path.srh_kernel_entry}"']
+            lines += [f'dst = "{path.srh_carrier}"', f'srh = "{path.srh_raw_entry}"']
         case Mode.SRV6_SRH_COPY:
-            lines += [f'dst = "{path.kernel_carrier}"', f'srh = "{path.kernel_carrier}"']
+            lines += [f'dst = "{path.raw_carrier}"', f'srh = "{path.raw_carrier}"']
     return "\n".join(lines) + "\n"
