@@ -25,7 +25,7 @@ def outer_template(fmt: EvFormat, src: IPv6Address) -> bytes:
     """Outer headers with unspecified destination and segment.
 
     IPv6 (next header 41), or IPv6 (next header 43) and a reduced SRH with one entry: Last Entry 0
-    (H26). Segments Left is the EV's: 1, the entry extends the path, or 0, it repeats the destination.
+    (H26). Segments Left is the EV's: 1, its entry extends the path, or 0, it is a copy.
     """
     from scapy.layers.inet6 import IPv6, IPv6ExtHdrSegmentRouting
 
