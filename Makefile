@@ -109,6 +109,12 @@ $(B)/test_%: $(B)/tests/test_%.o $(LIBS)
 $(B)/vopr: $(B)/tests/vopr.o $(LIBS)
 	$(Q)$(LINK)
 
+# The fuzz targets without a fuzzer: random programs from a fixed seed.
+FUZZERS := $(wildcard csrc/tests/fuzz_*.c)
+$(B)/fuzz_%: csrc/tests/fuzz_%.c $(LIBS)
+	@echo "  CC   $@"
+	$(Q)$(CC) $(STD) $(CPPFLAGS) $(CFLAGS) -DMRC_FUZZ_MAIN -o $@ $< -Wl,--start-group $(LIBS) -Wl,--end-group
+
 -include $(wildcard $(B)/*/*.d)
 .SECONDARY:
 
@@ -129,6 +135,7 @@ SAN := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-po
 asan: ## core, io and C tests under address and undefined sanitizers; the first report fails
 	UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) ctest B=build/asan X="$(SAN)"
 	UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) sim B=build/asan X="$(SAN)"
+	UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) fuzz-random B=build/asan X="$(SAN)"
 
 # ---- tests ----------------------------------------------------------------------------------
 
@@ -153,15 +160,21 @@ else
 	echo "simulation: seeds 1..$(SEEDS) and the seed bank passed"
 endif
 
+N ?= 3000
+.PHONY: fuzz-random
+fuzz-random: $(patsubst csrc/tests/%.c,$(B)/%,$(FUZZERS)) ## N random programs for each fuzz target
+	@for t in $^; do ./$$t -n $(N) >$$t.out 2>&1 || { tail -40 $$t.out; exit 1; }; done; \
+	echo "fuzz: $(words $^) targets survived $(N) random programs each"
+
 MIN ?= 1
 .PHONY: fuzz
-fuzz: ## libFuzzer: T=wire MIN=5; without T every target in turn
+fuzz: ## libFuzzer (clang): T=wire MIN=5; without T every target in turn
 	@$(call need,command -v $(CLANG),fuzzing needs clang,clang)
 	@mkdir -p build/fuzz
-	@for f in $(if $(T),csrc/tests/fuzz_$(T).c,$(wildcard csrc/tests/fuzz_*.c)); do \
+	@for f in $(if $(T),csrc/tests/fuzz_$(T).c,$(FUZZERS)); do \
 	    n=$$(basename $$f .c); mkdir -p build/fuzz/$$n.corpus; \
-	    $(CLANG) $(STD) $(CPPFLAGS) -O1 -g $(SAN),fuzzer $$f $(CORE) -o build/fuzz/$$n; \
-	    build/fuzz/$$n -max_total_time=$$(( $(MIN) * 60 )) -artifact_prefix=build/fuzz/$$n- \
+	    $(CLANG) $(STD) $(CPPFLAGS) -O1 -g $(SAN) -fsanitize=fuzzer $$f $(CORE) -o build/fuzz/$$n; \
+	    build/fuzz/$$n -max_total_time=$(if $(SEC),$(SEC),$$(( $(MIN) * 60 ))) -artifact_prefix=build/fuzz/$$n- \
 	        build/fuzz/$$n.corpus $$( [ ! -d csrc/tests/$$n.corpus ] || echo csrc/tests/$$n.corpus ); \
 	done
 
