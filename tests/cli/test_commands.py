@@ -198,13 +198,13 @@ def test_an_idle_receiver_stops_with_valid_json(net):
 
 def test_a_killed_sender_is_reported_and_the_next_one_served(net):
     """Field report 74."""
-    recv, to = net.receiver("-i 0.1 --json-stream --idle-timeout 5")
+    recv, to = net.receiver("-i 0.1 --json-stream --idle-timeout 20")
     send = net.start("send", f"{to} -t 30 -i 0")
     recv.line(recv.process.stdout, r'"event": "interval"')
     began = time.monotonic()
     send.process.kill()
     recv.line(recv.process.stdout, r'"event": "error", "data": "the client vanished')
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20  # at once, in truth; never later than the idle timeout
     assert net.sender(f"{to} -s 64k -n 20").process.returncode == Exit.OK
     recv.process.send_signal(signal.SIGTERM)
     assert recv.finish() == Exit.INTERRUPTED
