@@ -104,19 +104,20 @@ def net() -> Iterator[Network]:
         program.stop()
 
 
-@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+LOADS = [
+    "-s 256k -n 40",
+    "-s 64k -n 20 -P 3 --bidir",
+    "-s 256k -n 40 --no-verify",
+    "-n 50 --latency",
+    "--sweep 1k:8k -n 10",
+    "-s 64k -n 100 --start-psn 0xfffff0",
+    "-s 64k -n 20 -e 3 --cc fixed --window 256k --train 4 --mtu 1024",
+]
+
+
 @pytest.mark.parametrize(
-    "load",
-    [
-        "-s 256k -n 40",
-        "-s 256k -n 40 --no-verify",
-        "-s 64k -n 20 -P 3",
-        "-s 64k -n 20 --bidir",
-        "-n 50 --latency",
-        "--sweep 1k:8k -n 10",
-        "-s 64k -n 100 --start-psn 0xfffff0",
-        "-s 64k -n 20 -e 3 --cc fixed --window 256k --train 4 --mtu 1024",
-    ],
+    ("load", "loop"),
+    [*((load, "uvloop") for load in LOADS), *((load, "asyncio") for load in LOADS[:2])],
 )
 def test_loads_over_real_sockets(net, load, loop):
     """Field report 60: the same behaviour on asyncio and uvloop."""
