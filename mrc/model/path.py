@@ -203,9 +203,9 @@ class PathTable:
         entry, limits = self.entries[i], self.limits
         forbid(entry.state is not State.ASSUMED_BAD, "probed what is not assumed bad")
         forbid(not self.up(i), "probed a plane that is down")
-        forbid(probe_id in self.probes, "probe id is in use")
-        waiting = [p.entry for p in self.probes.values() if p.waiting]
-        forbid(i in waiting, "probed an entry whose last probe may still be answered")
+        waiting = {n: p.entry for n, p in self.probes.items() if p.waiting}
+        forbid(probe_id in waiting, "probe id is in use")
+        forbid(i in waiting.values(), "probed an entry whose last probe may still be answered")
         most = max(limits.probes_waiting, len(self.entries) * 5 // 100)
         forbid(len(waiting) >= most, "too many probes at a time")
         if entry.probed_ns is not None:

@@ -54,17 +54,18 @@ class PathMachine(RuleBasedStateMachine):
     def entry(self, number: int) -> int:
         return number % len(self.model.entries)
 
-    def promoted(self) -> int | None:
-        """Return the entry that stopped being a backup, seen from the outside."""
-        now = self.core.roles()
-        found = [i for i, e in enumerate(self.model.entries) if e.backup and not now[i][1]]
+    def promoted(self, condemned: int) -> int | None:
+        """Return who took that entry's place: in its plane, a backup no longer."""
+        plane, now = self.model.entries[condemned].plane, self.core.roles()
+        entries = enumerate(self.model.entries)
+        found = [i for i, e in entries if e.plane == plane and e.backup and not now[i][1]]
         return found[0] if found else None
 
     def settle(self) -> None:
         """Verdicts held back may be carried out when there is room; the C side says which."""
         for i in reversed(list(self.model.suspects)):
             if self.core.state_of()[i] is State.ASSUMED_BAD:
-                self.model.on_deferred_verdict(i, self.promoted(), self.now)
+                self.model.on_deferred_verdict(i, self.promoted(i), self.now)
 
     def collect(self) -> None:
         """What the model saw becomes events, in a queue that can be full (C.6)."""
@@ -88,7 +89,7 @@ class PathMachine(RuleBasedStateMachine):
         if mark == 1:
             self.model.on_congestion(i, self.now)
         elif mark == 2:
-            self.model.on_verdict(i, self.promoted(), self.now)
+            self.model.on_verdict(i, self.promoted(i), self.now)
 
     @rule(number=st.integers(0, 99))
     def trim(self, number: int) -> None:
@@ -99,7 +100,7 @@ class PathMachine(RuleBasedStateMachine):
     def loss(self, number: int, age: int) -> None:
         i, sent = self.entry(number), max(self.now - age, 0)
         self.core.on_loss(i, self.core.lib.MRC_EV_R_LOSS, sent, self.now)
-        self.model.on_loss(i, sent, self.promoted(), self.now)
+        self.model.on_loss(i, sent, self.promoted(i), self.now)
 
     @rule(order=st.randoms(use_true_random=False))
     def lose_everything(self, order: Random) -> None:
@@ -280,6 +281,26 @@ def test_a_late_answer_still_counts() -> None:
     assert core.on_probe(due[1], 0, 10 * TIMEOUT_NS) == due[0] == 0
     assert core.roles()[0] == (State.GOOD, False)
     assert core.on_probe(due[1], 0, 10 * TIMEOUT_NS) == 0xFFFF, "each counts once"
+
+
+def test_ids_come_round() -> None:
+    """Many unanswered probes of one path: ids are used again, the newest answer still heals."""
+    model = PathTable([Entry(1), Entry(1)], Limits(min_active=0, probe_successes=1))
+    core = CorePath(model.entries, model.limits, probe_timeout_ns=TIMEOUT_NS)
+    core.on_loss(0, core.lib.MRC_EV_R_LOSS, 0, 0)
+    model.on_loss(0, 0, None, 0)
+    now = 0
+    ids: list[int] = []
+    while len(ids) < 20:
+        model.expire_probes(now, TIMEOUT_NS)
+        due = core.probe_due(now)
+        if due is not None:
+            model.on_probe_sent(*due, now)
+            ids.append(due[1])
+        now += 1_000_000
+    assert len(set(ids)) < len(ids)
+    assert core.on_probe(ids[-1], 0, now) == model.on_probe_answer(ids[-1], 0, now) == 0
+    assert core.roles()[0] == (State.GOOD, False)
 
 
 TestPath: Any = PathMachine.TestCase
