@@ -106,9 +106,3 @@ class Sender:
             if (later.ev, later.cls) == (self.packets[n].ev, self.packets[n].cls)
             and later.order > self.packets[n].order
         }
-
-    def too_old(self, margin_ns: int) -> set[int]:
-        """Return packets in flight sent long before one that has arrived (B.10, SACK-age rule)."""
-        newest = max((s.time_ns for s in self.arrived), default=0)
-        waiting = self.in_state(State.INFLIGHT)
-        return {n for n in waiting if self.packets[n].time_ns + margin_ns < newest}

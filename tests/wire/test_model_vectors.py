@@ -38,6 +38,16 @@ def test_entropy_is_read_back(vector: Vector) -> None:
     assert ip.decode(vector.data).entropy == vector.fields["ev"] & carried
 
 
+@pytest.mark.parametrize("vector", WHOLE, ids=by_name)
+def test_congestion_mark_and_nominal_size(vector: Vector) -> None:
+    """E.1: UDP length + 40, whatever is around; A.13.1: CE in either header."""
+    frame = ip.decode(vector.data)
+    assert frame.ce == (vector.name == "write-only-ce-marked")
+    assert frame.nominal_bytes == len(vector.transport) + 8 + 40
+    if frame.outer is not None:
+        assert replace(frame, outer=replace(frame.outer, ecn=3)).ce
+
+
 @pytest.mark.parametrize("vector", TRIMMED + CORRUPT, ids=by_name)
 def test_damage_to_bytes(vector: Vector) -> None:
     assert damaged(vector).hex() == vector.data.hex()
