@@ -20,5 +20,6 @@
 #include "mrc_req_rx.c"
 #include "mrc_req_timer.c"
 #include "mrc_qp.c"
+#include "mrc_ep.c"
 #include "mrc_engine.c"
 #include "mrc_engine_obj.c"

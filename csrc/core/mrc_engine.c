@@ -31,6 +31,16 @@ void mrc_engine_touch(struct mrc_engine *e, struct mrc_qp *q)
     }
 }
 
+void mrc_engine_touch_path(struct mrc_engine *e, uint32_t path)
+{
+    struct mrc_path_slot *p = &e->path[path];
+    for (struct mrc_link *l = p->users.next; l != &p->users; l = l->next)
+        mrc_engine_touch(e, MRC_LIST_OWNER(l, struct mrc_qp, path_link));
+    mrc_heap_set(&e->timers, &p->timer, mrc_path_deadline(p->table));
+    if (mrc_path_probe_pending(p->table))
+        mrc_list_push(&e->probing, &p->probing);
+}
+
 /* ---- rx ---- */
 
 static enum mrc_drop engine_wire_drop(enum mrc_wire_err err)
@@ -97,6 +107,19 @@ static void engine_rx_trimmed(struct mrc_engine *e, const struct mrc_rx_pkt *p, 
     mrc_engine_touch(e, q);
 }
 
+/* B.15, step 6: no queue pair is touched, unless paths to the node went or came back. */
+static void engine_rx_ep(struct mrc_engine *e, const struct mrc_rx_pkt *rx,
+                         const struct mrc_pkt *p, mrc_ns now)
+{
+    const bool planes = mrc_ep_rx(&e->ep, rx, p, now);
+    mrc_engine_ep_timer(e);
+    if (!planes)
+        return;
+    for (uint32_t i = mrc_ep_first(&e->ep, rx->src); i != MRC_EP_NOWHERE;
+         i = mrc_ep_next(&e->ep, i))
+        mrc_engine_touch_path(e, i);
+}
+
 /* B.15: the order of checks is the order of cost and of trust. */
 static void engine_rx_one(struct mrc_engine *e, const struct mrc_rx_pkt *p, mrc_ns now)
 {
@@ -125,7 +148,7 @@ static void engine_rx_one(struct mrc_engine *e, const struct mrc_rx_pkt *p, mrc_
         return;
     }
     if (pkt.opcode == MRC_OP_EP_REQUEST || pkt.opcode == MRC_OP_EP_RESPONSE) {
-        e->env.drops[MRC_DROP_EP_UNKNOWN]++; /* endpoint operations are not offered yet */
+        engine_rx_ep(e, p, &pkt, now);
         return;
     }
     struct mrc_qp *q = engine_qp_of(e, pkt.dqp, p->src);
@@ -160,6 +183,11 @@ void mrc_engine_tick(struct mrc_engine *e, mrc_ns now)
      */
     for (uint32_t n = e->timers.count; n > 0 && mrc_heap_key(&e->timers) <= now; n--) {
         struct mrc_heap_node *node = mrc_heap_min(&e->timers);
+        if (node == &e->ep_timer) {
+            mrc_ep_tick(&e->ep, now);
+            mrc_engine_ep_timer(e);
+            continue;
+        }
         if (mrc_engine_is_path_timer(e, node)) {
             engine_tick_path(e, MRC_LIST_OWNER(node, struct mrc_path_slot, timer), now);
             continue;
@@ -246,6 +274,10 @@ static bool engine_tx_turn(struct mrc_engine *e, struct mrc_qp *q, struct mrc_tx
 size_t mrc_engine_tx(struct mrc_engine *e, struct mrc_tx_pkt *out, size_t max, mrc_ns now)
 {
     size_t n = engine_tx_control(e, out, max, now);
+    if (mrc_ep_tx_pending(&e->ep)) {
+        n += mrc_ep_tx(&e->ep, out + n, max - n, now);
+        mrc_engine_ep_timer(e);
+    }
     n += engine_tx_probes(e, out + n, max - n, now);
     while (n < max && !mrc_list_empty(&e->data)) {
         struct mrc_qp *q = MRC_LIST_OWNER(mrc_list_pop(&e->data), struct mrc_qp, data);
@@ -258,7 +290,7 @@ size_t mrc_engine_tx(struct mrc_engine *e, struct mrc_tx_pkt *out, size_t max, m
 bool mrc_engine_tx_pending(const struct mrc_engine *e)
 {
     return !mrc_list_empty(&e->control) || !mrc_list_empty(&e->data) ||
-           !mrc_list_empty(&e->probing);
+           !mrc_list_empty(&e->probing) || mrc_ep_tx_pending(&e->ep);
 }
 
 void mrc_engine_lane_failed(struct mrc_engine *e, uint8_t port, uint32_t lane, mrc_ns now)

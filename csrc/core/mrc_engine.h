@@ -70,6 +70,19 @@ bool mrc_cq_overrun(const struct mrc_engine *e, uint32_t cq);
 int mrc_path_attach(struct mrc_engine *e, struct mrc_path_table *t);         /* -> path id */
 struct mrc_path_table *mrc_path_get(struct mrc_engine *e, uint32_t path);    /* NULL: no such */
 struct mrc_path_table *mrc_path_detach(struct mrc_engine *e, uint32_t path); /* NULL when BUSY */
+
+/* Endpoint operations (F.1). A table takes part once it is known where it leads: that node's
+ * requests are answered, and a plane it reports down is down for all tables that lead to it. */
+int mrc_path_lead(struct mrc_engine *e, uint32_t path, const struct mrc_ep_addr *to);
+/* Plane masks, bit N = plane N up (D.7). The node is told of the local one until it has said that
+ * it knows. */
+int mrc_path_planes_set(struct mrc_engine *e, uint32_t path, uint32_t local_up, uint32_t remote_up);
+int mrc_path_planes(const struct mrc_engine *e, uint32_t path, struct mrc_ep_planes *out);
+/* EV probes: how many were accepted, or why the first was not (mrc_ep.h). Each gives one result. */
+int mrc_engine_ep_post(struct mrc_engine *e, const struct mrc_ep_req *req, int n, mrc_ns now);
+int mrc_engine_ep_poll(struct mrc_engine *e, struct mrc_ep_rsp *out, int max); /* -> count */
+bool mrc_engine_ep_any(const struct mrc_engine *e); /* results are waiting */
+
 int mrc_cc_attach(struct mrc_engine *e, struct mrc_cc *cc);                  /* -> cc id */
 struct mrc_cc *mrc_cc_detach(struct mrc_engine *e, uint32_t cc);             /* NULL when BUSY */
 

@@ -33,7 +33,8 @@ size_t mrc_engine_size(const struct mrc_engine_cfg *c)
            mrc_align(c->qp_max * sizeof(uint32_t)) +
            mrc_align(c->path_max * sizeof(struct mrc_path_slot)) +
            mrc_align(c->cc_max * sizeof(struct mrc_cc_slot)) +
-           mrc_align((c->qp_max + c->path_max) * sizeof(struct mrc_heap_node *));
+           mrc_align(mrc_ep_bytes(c->path_max)) +
+           mrc_align((c->qp_max + c->path_max + 1) * sizeof(struct mrc_heap_node *));
 }
 
 static void eng_classes(struct mrc_env *env, const struct mrc_engine_cfg *c)
@@ -72,7 +73,9 @@ struct mrc_engine *mrc_engine_init(void *mem, const struct mrc_engine_cfg *c, mr
     m += mrc_align(c->path_max * sizeof(struct mrc_path_slot));
     e->cc = (struct mrc_cc_slot *)(void *)m;
     m += mrc_align(c->cc_max * sizeof(struct mrc_cc_slot));
-    mrc_heap_init(&e->timers, (struct mrc_heap_node **)(void *)m, c->qp_max + c->path_max);
+    mrc_ep_init(&e->ep, m, &e->env, c->path_max, c->seed);
+    m += mrc_align(mrc_ep_bytes(c->path_max));
+    mrc_heap_init(&e->timers, (struct mrc_heap_node **)(void *)m, c->qp_max + c->path_max + 1);
     e->qp_index_bits = eng_bits(c->qp_max);
     for (uint32_t i = 0; i < c->qp_max; i++)
         e->qp_generation[i] = 1 + mrc_rand_below(&e->rand, (1u << (24 - e->qp_index_bits)) - 1);
@@ -133,7 +136,7 @@ bool mrc_cq_overrun(const struct mrc_engine *e, uint32_t cq)
     return cq < e->env.cqs.max && e->env.cqs.cq[cq].overrun;
 }
 
-/* ---- path tables and controllers ---- */
+/* ---- path tables ---- */
 
 int mrc_path_attach(struct mrc_engine *e, struct mrc_path_table *t)
 {
@@ -160,11 +163,53 @@ struct mrc_path_table *mrc_path_detach(struct mrc_engine *e, uint32_t path)
     struct mrc_path_table *t = mrc_path_get(e, path);
     if (t == NULL || !mrc_list_empty(&e->path[path].users))
         return NULL;
+    mrc_ep_forget(&e->ep, path);
+    mrc_engine_ep_timer(e);
     mrc_heap_remove(&e->timers, &e->path[path].timer);
     mrc_list_remove(&e->path[path].probing);
     e->path[path].table = NULL;
     return t;
 }
+
+/* ---- endpoint operations ---- */
+
+int mrc_path_lead(struct mrc_engine *e, uint32_t path, const struct mrc_ep_addr *to)
+{
+    return mrc_ep_lead(&e->ep, path, mrc_path_get(e, path), to);
+}
+
+int mrc_path_planes_set(struct mrc_engine *e, uint32_t path, uint32_t local_up, uint32_t remote_up)
+{
+    struct mrc_path_table *t = mrc_path_get(e, path);
+    if (t == NULL)
+        return MRC_ERR_NOENT;
+    if (mrc_ep_set_planes(&e->ep, path, local_up, remote_up) == MRC_ERR_NOENT)
+        mrc_path_set_planes(t, local_up, remote_up); /* nobody to tell */
+    mrc_engine_ep_timer(e);
+    mrc_engine_touch_path(e, path);
+    return MRC_OK;
+}
+
+int mrc_path_planes(const struct mrc_engine *e, uint32_t path, struct mrc_ep_planes *out)
+{
+    return mrc_ep_planes(&e->ep, path, out);
+}
+
+int mrc_engine_ep_post(struct mrc_engine *e, const struct mrc_ep_req *req, int n, mrc_ns now)
+{
+    const int done = mrc_ep_post(&e->ep, req, n, now);
+    mrc_engine_ep_timer(e);
+    return done;
+}
+
+int mrc_engine_ep_poll(struct mrc_engine *e, struct mrc_ep_rsp *out, int max)
+{
+    return mrc_ep_take(&e->ep, out, max);
+}
+
+bool mrc_engine_ep_any(const struct mrc_engine *e) { return mrc_ep_results(&e->ep); }
+
+/* ---- controllers ---- */
 
 int mrc_cc_attach(struct mrc_engine *e, struct mrc_cc *cc)
 {

@@ -25,6 +25,7 @@ const char *mrc_drop_name(enum mrc_drop d)
     case MRC_DROP_PROBE_RATE: return "probe_rate";
     case MRC_DROP_EP_UNKNOWN: return "ep_unknown";
     case MRC_DROP_TRIM_OFF: return "trim_off";
+    case MRC_DROP_EP_STALE: return "ep_stale";
     case MRC_DROP_COUNT: break;
     }
     return "unknown";

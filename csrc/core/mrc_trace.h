@@ -27,6 +27,7 @@ enum mrc_drop {
     MRC_DROP_PROBE_RATE,
     MRC_DROP_EP_UNKNOWN, /* endpoint operation from a stranger or of unknown kind */
     MRC_DROP_TRIM_OFF,   /* trimmed packet where trim NACKs are off or QP unknown */
+    MRC_DROP_EP_STALE,   /* endpoint response to nothing we asked: late, twice, or invented */
     MRC_DROP_COUNT
 };
 

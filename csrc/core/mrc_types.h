@@ -183,4 +183,47 @@ struct mrc_qp_stats {
     uint8_t pad_[6];
 };
 
+/* ---- endpoint operations (F.1) ---- */
+
+#define MRC_PLANES_ALL 0xFFFFFFFEu /* bit N = plane N; bit 0 is none (H19) */
+#define MRC_EP_TIMEOUT_MAX_NS (60 * MRC_SEC)
+enum { MRC_EP_DSCP_CONTROL = 0xFF }; /* the control class, whatever its DSCP */
+
+/* The node a path table leads to, and how it reaches us. */
+struct mrc_ep_addr {
+    uint8_t src[16]; /* own inner address */
+    uint8_t dst[16];
+    uint16_t dport;    /* the node's UDP port */
+    uint16_t own_port; /* ours */
+};
+
+/* An EV probe (C.7). */
+struct mrc_ep_req {
+    mrc_ns timeout_ns; /* 1..MRC_EP_TIMEOUT_MAX_NS, from posting */
+    uint32_t path;
+    uint32_t ev; /* of that table, in whatever state */
+    uint16_t id; /* not used again towards this node while an answer may be on its way */
+    uint8_t dscp; /* request class: 0..63, or MRC_EP_DSCP_CONTROL */
+    uint8_t pad_[5];
+};
+
+/* What became of it. */
+struct mrc_ep_rsp {
+    mrc_ns rtt_ns; /* from the packet's sending to its answer; MRC_NEVER: no answer in time */
+    uint32_t path;
+    uint32_t ev;
+    uint16_t id;
+    uint8_t plane; /* of the EV */
+    uint8_t port;  /* I/O port the answer came by */
+    uint8_t pad_[4];
+};
+
+/* Plane masks of one path table. */
+struct mrc_ep_planes {
+    uint32_t local_up;
+    uint32_t remote_up; /* as the peer reported */
+    uint32_t told;      /* what the peer has acknowledged of ours */
+    uint32_t pending;   /* 1: it is being told something else */
+};
+
 #endif

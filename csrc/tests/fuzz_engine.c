@@ -112,6 +112,20 @@ static void fuzz_sack(struct fuzz *f, int to, struct mrc_pkt *p)
                                           : (q->req.prev_rcvd + fuzz_u8(f)) & 0xFFFFFF;
 }
 
+static void fuzz_endpoint(struct fuzz *f, struct mrc_pkt *p)
+{
+    const uint8_t what = fuzz_u8(f);
+    if ((what & 0x80) != 0)
+        p->opcode = MRC_OP_EP_RESPONSE;
+    if ((what & 0x70) != 0)
+        p->dqp = MRC_QPN_EP;
+    p->ep_op = what & 3;
+    p->vendor_info = what & 4;
+    p->psn = fuzz_below(f, 8);
+    p->port_status_mask = fuzz_u8(f);
+    p->tx_timestamp = (uint16_t)fuzz_take(f, 2);
+}
+
 static void fuzz_forge(struct fuzz *f)
 {
     static const uint8_t ops[] = {0xC6, 0xC7, 0xC8, 0xC9, 0xCA, 0xCB, 0xCA, 0xC7,
@@ -144,6 +158,8 @@ static void fuzz_forge(struct fuzz *f)
                                             0x20, 0x40, 0x9F, 0x61, 0x62, 0x63, 0x60, 0x7F};
         p.psn = fuzz_psn(f, to);
         p.syndrome = syndromes[fuzz_below(f, sizeof syndromes)];
+    } else if (p.opcode == MRC_OP_EP_REQUEST) {
+        fuzz_endpoint(f, &p);
     } else {
         p.probe_id = (uint16_t)fuzz_take(f, 2);
     }
@@ -237,6 +253,18 @@ static void fuzz_time(struct fuzz *f)
     }
 }
 
+static void fuzz_probe(struct fuzz *f, const struct rig_side *s)
+{
+    struct mrc_ep_rsp rsp[4];
+    const struct mrc_ep_req req = {.timeout_ns = 1 + fuzz_take(f, 3),
+                                   .path = s->path_id,
+                                   .ev = RIG_EV0 + fuzz_below(f, RIG_EVS + 1),
+                                   .id = (uint16_t)fuzz_below(f, 8),
+                                   .dscp = MRC_EP_DSCP_CONTROL};
+    (void)mrc_engine_ep_post(s->e, &req, 1, f->r.now);
+    (void)mrc_engine_ep_poll(s->e, rsp, (int)fuzz_below(f, 4));
+}
+
 /* A QP ends, and perhaps lives again, under a new number or the old one. */
 static void fuzz_life(struct fuzz *f)
 {
@@ -263,7 +291,10 @@ static void fuzz_life(struct fuzz *f)
                                  (how & 0x80) != 0 ? MRC_EV_GOOD : MRC_EV_DENIED, f->r.now);
         break;
     case 5: mrc_engine_lane_failed(s->e, 0, fuzz_below(f, RIG_EVS), f->r.now); break;
-    case 6: mrc_path_set_planes(s->path, fuzz_u8(f) | 2u, UINT32_MAX); break;
+    case 6:
+        (void)mrc_path_planes_set(s->e, s->path_id, fuzz_u8(f) | 2u, UINT32_MAX);
+        fuzz_probe(f, s);
+        break;
     default: fuzz_poll(f); break;
     }
 }
@@ -296,7 +327,7 @@ static void fuzz_recovers(struct fuzz *f)
         (void)mrc_cq_poll(s->e, 0, wc, RIG_CQ);
         RIG_NEED(mrc_qp_modify(s->e, s->qpn, &reset, MRC_QP_STATE, f->r.now) == MRC_OK);
         MRC_ASSERT(s->cc.inflight == 0);
-        mrc_path_set_planes(s->path, UINT32_MAX, UINT32_MAX);
+        RIG_NEED(mrc_path_planes_set(s->e, s->path_id, UINT32_MAX, UINT32_MAX) == MRC_OK);
         for (uint16_t k = 0; k < RIG_EVS; k++)
             RIG_NEED(mrc_path_set_state(s->path, k, MRC_EV_GOOD, f->r.now) == MRC_OK);
         if (mrc_cq_overrun(s->e, 0)) /* for good */

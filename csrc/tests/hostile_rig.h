@@ -185,6 +185,12 @@ static inline void rig_open(struct rig *r, uint32_t start_psn, uint8_t cc_kind, 
     r->dynamic_mpr = dynamic_mpr;
     rig_side_open(&r->s[0], 1, cc_kind);
     rig_side_open(&r->s[1], 2, cc_kind);
+    for (int i = 0; i < 2; i++) {
+        struct mrc_ep_addr to = {.dport = 0, .own_port = 0};
+        memcpy(to.src, r->s[i].addr, 16);
+        memcpy(to.dst, r->s[1 - i].addr, 16);
+        RIG_NEED(mrc_path_lead(r->s[i].e, r->s[i].path_id, &to) == MRC_OK);
+    }
     rig_bring_up(r, 0, MRC_QPS_RTS);
     rig_bring_up(r, 1, MRC_QPS_RTS);
 }
