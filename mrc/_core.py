@@ -19,9 +19,11 @@ from .types import (
     EvEvent,
     EvReason,
     EvState,
+    PathPlanes,
     PathStats,
     PortCap,
     PortStats,
+    ProbeResult,
     QpState,
     QpStats,
     WcStatus,
@@ -30,6 +32,7 @@ from .types import (
 __all__ = ["MemWire", "Pin", "Pump", "QpMask", "records"]
 
 _EVENT_BATCH = 256
+NEVER = (1 << 64) - 1  # MRC_NEVER of mrc_base.h
 _ERRNO_BASE = 1000  # the pump returns -(1000 + errno) for what the system refused
 
 _QP_STAT_FIELDS = tuple(QpStats.__dataclass_fields__)
@@ -263,6 +266,33 @@ class Pump:
     def path_set_planes(self, path: int, local_up: int, remote_up: int) -> None:
         rc = lib.mrc_pump_path_set_planes(self.ptr, path, local_up, remote_up)
         self._checked(rc, "plane masks")
+
+    def path_planes(self, path: int) -> PathPlanes:
+        out = ffi.new("struct mrc_ep_planes *")
+        self._checked(lib.mrc_pump_path_planes(self.ptr, path, out), "plane masks")
+        return PathPlanes(out.local_up, out.remote_up, out.told, bool(out.pending))
+
+    def set_planes(self, local_up: int) -> None:
+        self._checked(lib.mrc_pump_set_planes(self.ptr, local_up), "plane masks")
+
+    # -- endpoint operations -----------------------------------------------------------------
+
+    def ep_post(self, requests: Sequence[Mapping[str, int]]) -> int:
+        """How many EV probes were accepted, in order; 0 when there is no room."""
+        native = ffi.new("struct mrc_ep_req[]", len(requests))
+        for one, values in zip(native, requests, strict=True):
+            _fill(one, values)
+        rc = lib.mrc_pump_ep_post(self.ptr, native, len(requests))
+        return 0 if rc == lib.MRC_ERR_FULL else self._checked(rc, "EV probe")
+
+    def ep_poll(self) -> list[tuple[int, ProbeResult]]:
+        """(request id, result) of the EV probes that are over."""
+        out = ffi.new("struct mrc_ep_rsp[]", lib.MRC_EP_PROBES)
+        n = self._checked(lib.mrc_pump_ep_poll(self.ptr, out, lib.MRC_EP_PROBES), "EV probes")
+        return [
+            (r.id, ProbeResult(r.ev, r.plane, None if r.rtt_ns == NEVER else r.rtt_ns, r.port))
+            for r in (out[i] for i in range(n))
+        ]
 
     def cc_create(self, cfg: Mapping[str, int | float | bool]) -> int:
         native = ffi.new("struct mrc_cc_cfg *")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Self, Unpack
@@ -25,6 +25,7 @@ from .types import (
     EvEvent,
     PathStats,
     PortStats,
+    ProbeResult,
     QpState,
     QpStats,
     WcStatus,
@@ -223,6 +224,14 @@ class Connection:
         found = list(self._events)
         self._events.clear()
         return found
+
+    async def probe_paths(
+        self, evs: Sequence[int] | None = None, timeout: float = 0.25
+    ) -> list[ProbeResult]:
+        """Probe these EVs, default all; no answer in `timeout` seconds: rtt_ns None (F.1, C.7)."""
+        self._require_usable()
+        wanted = [s.ev for s in self.path_stats()] if evs is None else evs
+        return await self._driver.prober.probe(self.path, wanted, timeout)
 
     def deny(self, ev: int) -> None:
         """Use this EV no more, for all connections that share the paths (field report 37)."""

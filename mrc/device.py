@@ -12,6 +12,7 @@ from typing import Protocol, Self
 
 from ._children import Children, warn_unclosed
 from ._core import Pin, Pump
+from .endpoint import Endpoint
 from .errors import MrcUsageError
 from .types import EvEvent, TurnFlags
 
@@ -73,6 +74,7 @@ class Context:
             **asdict(self.limits),
             **asdict(dscp or DscpClasses()),
         )
+        self.endpoint = Endpoint(self.pump)
         _log.debug("context seed %#018x", self.seed)
         self.pds = Children()
         self.cqs = Children()
@@ -117,6 +119,23 @@ class Context:
     def drops(self) -> dict[str, int]:
         """Packets dropped, by reason; every reason is present."""
         return self.pump.drops()
+
+    @property
+    def planes_up(self) -> int:
+        """Planes in use here: bit N is plane N."""
+        return self.endpoint.planes_up
+
+    def disable_plane(self, plane: int) -> None:
+        """Send no more on this plane, 1..31, towards any peer, and tell the peers (D.7, F.1).
+
+        EVs keep their states. The peers stop sending on it to us within a round trip; one that
+        does not acknowledge is told again until it does. PathTable.planes() has both views.
+        """
+        self.endpoint.set_plane(plane, up=False)
+
+    def enable_plane(self, plane: int) -> None:
+        """Take disable_plane() back."""
+        self.endpoint.set_plane(plane, up=True)
 
     def next_pd(self) -> int:
         """A protection domain number not used before in this context."""

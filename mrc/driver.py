@@ -18,11 +18,13 @@ from .errors import MrcUsageError
 from .ev import EvProfile
 from .path import PathTable
 from .port import Port
+from .probing import Prober
 from .types import Backend, EvEvent, TurnFlags
 
 __all__ = ["Driver", "Member"]
 
 _MORE, _CQ, _EVENT = int(TurnFlags.MORE), int(TurnFlags.CQ), int(TurnFlags.EVENT)
+_EP = int(TurnFlags.EP)
 _UDP_PORT_TRIES = 256
 
 
@@ -63,6 +65,7 @@ class Driver:
         self._ports: dict[Hashable, Port] = {}
         self._shared: dict[Hashable, _Shared] = {}
         self._scheduled = False
+        self.prober = Prober(ctx, self.kick)
         self._fd = ctx.fd
         self.loop.add_reader(self._fd, self._turn)
         ctx.attached = self
@@ -102,6 +105,7 @@ class Driver:
         if self.ctx.attached is self:
             self.loop.remove_reader(self._fd)
             self.ctx.attached = None
+            self.prober.fail(MrcUsageError("no connection drives the context any more"))
 
     def join(self, member: Member) -> None:
         """Tell this member of completions and events."""
@@ -132,6 +136,8 @@ class Driver:
             return
         if flags & _EVENT:
             self._events()
+        if flags & _EP:
+            self.prober.on_results()
         if flags & _CQ:
             for member in tuple(self._members):
                 member.on_completions()

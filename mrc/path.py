@@ -10,7 +10,7 @@ from ._children import Owned
 from .ev import EvProfile
 from .headers import outer_templates
 from .port import Port
-from .types import Backend, EvState, PathStats
+from .types import Backend, EvState, PathPlanes, PathStats
 
 __all__ = ["PathTable", "ProbeConfig"]
 
@@ -92,8 +92,15 @@ class PathTable(Owned):
         self.ctx.pump.path_set_state(self.number, ev, EvState.GOOD)
 
     def set_planes(self, local_up: int, remote_up: int) -> None:
-        """Which planes are up: bit N is plane N (D.7). EVs keep their states."""
+        """Which planes are up: bit N is plane N (D.7). EVs keep their states.
+
+        The peer is told of the local ones, and may report other remote ones at any time.
+        """
         self.ctx.pump.path_set_planes(self.number, local_up, remote_up)
+
+    def planes(self) -> PathPlanes:
+        """Which planes are up, here and at the peer, and what the peer knows of it."""
+        return self.ctx.pump.path_planes(self.number)
 
     def close(self) -> None:
         """MrcUsageError while a queue pair uses it. Twice is once."""

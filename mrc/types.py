@@ -18,9 +18,11 @@ __all__ = [
     "EvFormat",
     "EvReason",
     "EvState",
+    "PathPlanes",
     "PathStats",
     "PortCap",
     "PortStats",
+    "ProbeResult",
     "QpCap",
     "QpState",
     "QpStats",
@@ -36,6 +38,7 @@ __all__ = [
 UDP_PORT = 4791  # H1
 EV_MAX = 4096  # entries of one path table
 PLANE_MAX = 31  # planes are numbered 1..31 (C.5)
+PLANES_ALL = 0xFFFFFFFE  # plane masks: bit N is plane N (H19)
 MPR_UNIT = 128  # PSNs per unit of MPR (B.12)
 MPR_MAX = 64  # units
 TRAIN_MAX = 16  # packets of one path sent back to back
@@ -187,6 +190,7 @@ class TurnFlags(IntFlag):
     CQ = 2
     EVENT = 4
     BLOCKED = 8
+    EP = 16
 
 
 class PortCap(IntFlag):
@@ -225,6 +229,34 @@ class DropReason(IntEnum):
     PROBE_RATE = 18
     EP_UNKNOWN = 19
     TRIM_OFF = 20
+    EP_STALE = 21
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """What became of one EV probe (C.7).
+
+    `rtt_ns` is from its sending to the answer, which came back by local port `port`; None: no
+    answer in time. It tells nothing about the way back.
+    """
+
+    ev: int
+    plane: int
+    rtt_ns: int | None
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class PathPlanes:
+    """Which planes are up, bit N for plane N (D.7): here, at the peer as it reported.
+
+    `told` is what the peer has acknowledged of ours; `pending`: it is being told something else.
+    """
+
+    local_up: int
+    remote_up: int
+    told: int
+    pending: bool
 
 
 @dataclass(frozen=True, slots=True)

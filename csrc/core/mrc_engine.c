@@ -108,8 +108,8 @@ static void engine_rx_trimmed(struct mrc_engine *e, const struct mrc_rx_pkt *p, 
 }
 
 /* B.15, step 6: no queue pair is touched, unless paths to the node went or came back. */
-static void engine_rx_ep(struct mrc_engine *e, const struct mrc_rx_pkt *rx,
-                         const struct mrc_pkt *p, mrc_ns now)
+static void engine_rx_ep(struct mrc_engine *e, const struct mrc_rx_pkt *rx, const struct mrc_pkt *p,
+                         mrc_ns now)
 {
     const bool planes = mrc_ep_rx(&e->ep, rx, p, now);
     mrc_engine_ep_timer(e);

@@ -83,8 +83,8 @@ int mrc_engine_ep_post(struct mrc_engine *e, const struct mrc_ep_req *req, int n
 int mrc_engine_ep_poll(struct mrc_engine *e, struct mrc_ep_rsp *out, int max); /* -> count */
 bool mrc_engine_ep_any(const struct mrc_engine *e); /* results are waiting */
 
-int mrc_cc_attach(struct mrc_engine *e, struct mrc_cc *cc);                  /* -> cc id */
-struct mrc_cc *mrc_cc_detach(struct mrc_engine *e, uint32_t cc);             /* NULL when BUSY */
+int mrc_cc_attach(struct mrc_engine *e, struct mrc_cc *cc);      /* -> cc id */
+struct mrc_cc *mrc_cc_detach(struct mrc_engine *e, uint32_t cc); /* NULL when BUSY */
 
 size_t mrc_qp_size(const struct mrc_qp_init *init); /* 0: out of range */
 int mrc_qp_create(struct mrc_engine *e, void *mem, const struct mrc_qp_init *init); /* -> QPN */

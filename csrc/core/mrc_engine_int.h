@@ -32,9 +32,9 @@ struct mrc_engine {
     struct mrc_cc_slot *cc;
     struct mrc_heap timers;
     struct mrc_heap_node ep_timer; /* the earliest of ep.timers */
-    struct mrc_link control; /* QPs with control packets due */
-    struct mrc_link data;    /* QPs that may have data to send */
-    struct mrc_link probing; /* path tables with probes due */
+    struct mrc_link control;       /* QPs with control packets due */
+    struct mrc_link data;          /* QPs that may have data to send */
+    struct mrc_link probing;       /* path tables with probes due */
     struct mrc_ep ep;
 };
 

@@ -347,10 +347,8 @@ static bool ep_tx_answer(struct mrc_ep *ep, struct mrc_tx_pkt *out)
         i = mrc_path_select_control(n->table, &n->cursor, plane);
     if (i == MRC_EV_NONE)
         return false; /* no way back: the asker takes it for a loss, which it is */
-    struct mrc_pkt p = {.opcode = MRC_OP_EP_RESPONSE,
-                        .psn = a->id,
-                        .ep_op = a->op,
-                        .tx_timestamp = a->timestamp};
+    struct mrc_pkt p = {
+        .opcode = MRC_OP_EP_RESPONSE, .psn = a->id, .ep_op = a->op, .tx_timestamp = a->timestamp};
     mrc_emit(ep->env, &n->peer, mrc_path_entry(n->table, i), ep->env->tclass_control, &p, out);
     return true;
 }
@@ -368,9 +366,8 @@ static void ep_emit_request(const struct mrc_ep *ep, const struct ep_node *n, ui
 /* F.1: on a working EV, each time of another plane while there is one, never of a failed one. */
 static bool ep_tx_status(struct mrc_ep *ep, struct ep_node *n, struct mrc_tx_pkt *out, mrc_ns now)
 {
-    const uint32_t doublings = n->tell_sends < MRC_EP_REPEATS
-                                   ? 0
-                                   : mrc_min32(n->tell_sends - MRC_EP_REPEATS + 1u, 16);
+    const uint32_t doublings =
+        n->tell_sends < MRC_EP_REPEATS ? 0 : mrc_min32(n->tell_sends - MRC_EP_REPEATS + 1u, 16);
     const mrc_ns gap = mrc_min64(MRC_EP_GAP_NS << doublings, MRC_EP_GAP_MAX_NS);
     mrc_heap_set(&ep->timers, &n->timer, now + gap);
     uint16_t i =
@@ -392,9 +389,8 @@ static bool ep_tx_status(struct mrc_ep *ep, struct ep_node *n, struct mrc_tx_pkt
 static void ep_tx_probe(struct mrc_ep *ep, struct ep_probe *q, struct mrc_tx_pkt *out, mrc_ns now)
 {
     const uint8_t ecn = ep->env->tclass_data & 3;
-    const uint8_t tclass = q->req.dscp == MRC_EP_DSCP_CONTROL
-                               ? ep->env->tclass_control
-                               : (uint8_t)(q->req.dscp << 2 | ecn);
+    const uint8_t tclass = q->req.dscp == MRC_EP_DSCP_CONTROL ? ep->env->tclass_control
+                                                              : (uint8_t)(q->req.dscp << 2 | ecn);
     struct mrc_pkt p = {.psn = q->req.id, .ep_op = MRC_EP_OP_EV_PROBE};
     ep_emit_request(ep, &ep->node[q->req.path], q->entry, tclass, &p, now, out);
     q->sent_ns = now;

@@ -17,7 +17,6 @@
 enum {
     MRC_EP_ANSWERS = 1024, /* waiting for tx; power of two */
     MRC_EP_BURST = 256,    /* requests of one node answered back to back ... */
-    MRC_EP_PROBES = 256,   /* of our own, results not polled included */
     MRC_EP_REPEATS = 3,    /* sendings of a port status update at the first gap (F.1) */
     MRC_EP_NOWHERE = 0xFFFFFFFF,
 };
@@ -25,9 +24,9 @@ enum {
 #define MRC_EP_GAP_NS MRC_MSEC         /* between sendings of an update; doubles after the third */
 #define MRC_EP_GAP_MAX_NS MRC_SEC
 
-struct ep_node { /* the endpoint side of a path table; mrc_ep.c only */
-    struct mrc_heap_node timer; /* first: the next port status update */
-    struct mrc_link due;        /* in mrc_ep.telling while one is due */
+struct ep_node {                  /* the endpoint side of a path table; mrc_ep.c only */
+    struct mrc_heap_node timer;   /* first: the next port status update */
+    struct mrc_link due;          /* in mrc_ep.telling while one is due */
     struct mrc_path_table *table; /* NULL: free, or leads to nobody we know */
     struct mrc_peer peer;
     struct mrc_path_cursor cursor;

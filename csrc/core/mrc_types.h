@@ -187,7 +187,10 @@ struct mrc_qp_stats {
 
 #define MRC_PLANES_ALL 0xFFFFFFFEu /* bit N = plane N; bit 0 is none (H19) */
 #define MRC_EP_TIMEOUT_MAX_NS (60 * MRC_SEC)
-enum { MRC_EP_DSCP_CONTROL = 0xFF }; /* the control class, whatever its DSCP */
+enum {
+    MRC_EP_DSCP_CONTROL = 0xFF, /* the control class, whatever its DSCP */
+    MRC_EP_PROBES = 256,        /* EV probes of one engine, results not polled included */
+};
 
 /* The node a path table leads to, and how it reaches us. */
 struct mrc_ep_addr {
@@ -201,8 +204,8 @@ struct mrc_ep_addr {
 struct mrc_ep_req {
     mrc_ns timeout_ns; /* 1..MRC_EP_TIMEOUT_MAX_NS, from posting */
     uint32_t path;
-    uint32_t ev; /* of that table, in whatever state */
-    uint16_t id; /* not used again towards this node while an answer may be on its way */
+    uint32_t ev;  /* of that table, in whatever state */
+    uint16_t id;  /* not used again towards this node while an answer may be on its way */
     uint8_t dscp; /* request class: 0..63, or MRC_EP_DSCP_CONTROL */
     uint8_t pad_[5];
 };

@@ -45,6 +45,7 @@ struct mrc_pump *mrc_pump_create(const struct mrc_engine_cfg *cfg)
     p->cfg = *cfg;
     p->pid = getpid();
     p->armed = MRC_NEVER;
+    p->local_up = MRC_PLANES_ALL;
     atomic_flag_clear(&p->busy);
     p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     p->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -369,6 +370,7 @@ int mrc_pump_turn(struct mrc_pump *p, uint32_t budget)
     pump_arm(p, &t);
     const int result = (t.more ? MRC_TURN_MORE : 0) | (t.blocked ? MRC_TURN_BLOCKED : 0) |
                        (mrc_cq_any(p->engine) ? MRC_TURN_CQ : 0) |
+                       (mrc_engine_ep_any(p->engine) ? MRC_TURN_EP : 0) |
                        (p->event_head != p->event_tail ? MRC_TURN_EVENT : 0);
     return pump_leave(p, result);
 }

@@ -14,6 +14,7 @@ enum {
     MRC_TURN_CQ = 2,      /* completions are waiting */
     MRC_TURN_EVENT = 4,   /* EV events are waiting */
     MRC_TURN_BLOCKED = 8, /* a socket is full; the descriptor will say when */
+    MRC_TURN_EP = 16,     /* results of EV probes are waiting */
 };
 
 struct mrc_pump;
@@ -44,6 +45,12 @@ int mrc_pump_path_stats(struct mrc_pump *p, uint32_t path, struct mrc_path_stats
 int mrc_pump_path_set_state(struct mrc_pump *p, uint32_t path, uint32_t ev, int state);
 int mrc_pump_path_set_planes(struct mrc_pump *p, uint32_t path, uint32_t local_up,
                              uint32_t remote_up);
+int mrc_pump_path_planes(struct mrc_pump *p, uint32_t path, struct mrc_ep_planes *out);
+/* Local planes of all path tables, those to come included; the peers are told (F.1). */
+int mrc_pump_set_planes(struct mrc_pump *p, uint32_t local_up);
+/* EV probes: how many were accepted, in order, or why the first was not; one result each. */
+int mrc_pump_ep_post(struct mrc_pump *p, const struct mrc_ep_req *req, int n);
+int mrc_pump_ep_poll(struct mrc_pump *p, struct mrc_ep_rsp *out, int max);  /* -> count */
 int mrc_pump_events(struct mrc_pump *p, struct mrc_ev_event *out, int max); /* -> count */
 
 int mrc_pump_cc_create(struct mrc_pump *p, const struct mrc_cc_cfg *cfg); /* -> cc id */

@@ -50,6 +50,7 @@ struct mrc_pump {
     struct pump_mr *mrs; /* cfg.mr_max */
     uint32_t *paths;     /* ids in use; cfg.path_max */
     uint32_t path_count;
+    uint32_t local_up; /* planes, for path tables to come */
     struct mrc_ev_event events[PUMP_EVENTS];
     uint32_t event_head;
     uint32_t event_tail;

@@ -70,6 +70,27 @@ static int pump_table(struct mrc_pump *p, const struct mrc_path_cfg *cfg,
     return id;
 }
 
+/* The pump's local planes, beside whatever the node reported of its own. */
+static void pump_local_planes(struct mrc_pump *p, uint32_t path)
+{
+    struct mrc_ep_planes now = {.remote_up = MRC_PLANES_ALL};
+    (void)mrc_path_planes(p->engine, path, &now);
+    (void)mrc_path_planes_set(p->engine, path, p->local_up, now.remote_up);
+}
+
+/* Where the table leads, for endpoint operations; nowhere when the peer is ::. */
+static void pump_lead(struct mrc_pump *p, uint32_t port, const struct mrc_peer_addr *peer,
+                      const uint8_t src[16], uint32_t path)
+{
+    struct mrc_ep_addr to = {.dport = peer->dport != 0 ? peer->dport : MRC_UDP_PORT,
+                             .own_port = p->ports[port].io->stats.udp_port};
+    memcpy(to.src, src, sizeof to.src);
+    memcpy(to.dst, peer->dst, sizeof to.dst);
+    (void)mrc_path_lead(p->engine, path, &to);
+    if (p->local_up != MRC_PLANES_ALL)
+        pump_local_planes(p, path);
+}
+
 static int pump_path_create(struct mrc_pump *p, uint32_t port, const struct mrc_peer_addr *peer,
                             const struct mrc_path_cfg *cfg, const struct mrc_lane_cfg *lanes,
                             uint8_t src[16])
@@ -90,10 +111,12 @@ static int pump_path_create(struct mrc_pump *p, uint32_t port, const struct mrc_
     err = pump_lanes_get(p, port, peer, src, lanes, cfg->count, entries);
     if (err == MRC_OK) {
         err = pump_table(p, cfg, entries, size);
-        if (err < 0)
+        if (err < 0) {
             pump_lanes_put(p, entries, cfg->count);
-        else
+        } else {
             p->paths[p->path_count++] = (uint32_t)err;
+            pump_lead(p, port, peer, src, (uint32_t)err);
+        }
     }
     free(entries);
     return err;
@@ -178,12 +201,50 @@ int mrc_pump_path_set_planes(struct mrc_pump *p, uint32_t path, uint32_t local_u
     const int err = pump_enter(p);
     if (err < 0)
         return err;
-    struct mrc_path_table *t = pump_path(p, path);
-    if (t == NULL)
-        return pump_leave(p, MRC_ERR_NOENT);
-    mrc_path_set_planes(t, local_up, remote_up);
+    const int result = mrc_path_planes_set(p->engine, path, local_up, remote_up);
+    pump_kick(p);
+    return pump_leave(p, pump_refuse(p, result, "path table"));
+}
+
+int mrc_pump_path_planes(struct mrc_pump *p, uint32_t path, struct mrc_ep_planes *out)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    return pump_leave(p, pump_refuse(p, mrc_path_planes(p->engine, path, out), "path table"));
+}
+
+/* ---- endpoint operations ---- */
+
+int mrc_pump_set_planes(struct mrc_pump *p, uint32_t local_up)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    p->local_up = local_up & MRC_PLANES_ALL;
+    for (uint32_t i = 0; i < p->path_count; i++)
+        pump_local_planes(p, p->paths[i]);
     pump_kick(p);
     return pump_leave(p, MRC_OK);
+}
+
+int mrc_pump_ep_post(struct mrc_pump *p, const struct mrc_ep_req *req, int n)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    const int result = mrc_engine_ep_post(p->engine, req, n, mrc_clock_now());
+    if (result > 0)
+        pump_kick(p);
+    return pump_leave(p, pump_refuse(p, result, "EV probe"));
+}
+
+int mrc_pump_ep_poll(struct mrc_pump *p, struct mrc_ep_rsp *out, int max)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    return pump_leave(p, mrc_engine_ep_poll(p->engine, out, max));
 }
 
 /* ---- EV events ---- */

@@ -199,8 +199,7 @@ TEST(ep__programs_that_share_an_address_are_told_apart_by_their_port)
     const struct mrc_path_entry_cfg entry = {.ev = RIG_EV0, .plane = 1, .lane = 9};
     struct mrc_ep_addr to = {.dport = 4795, .own_port = 4791};
     void *mem = malloc(mrc_path_size(&pc));
-    const uint32_t second =
-        (uint32_t)mrc_path_attach(r.s[1].e, mrc_path_init(mem, &pc, &entry, 0));
+    const uint32_t second = (uint32_t)mrc_path_attach(r.s[1].e, mrc_path_init(mem, &pc, &entry, 0));
     memcpy(to.src, r.s[1].addr, 16);
     memcpy(to.dst, r.s[0].addr, 16);
     CHECK_EQ(mrc_path_lead(r.s[1].e, second, &to), MRC_OK);

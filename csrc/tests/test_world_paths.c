@@ -95,6 +95,76 @@ TEST(path__silent_cut_is_bypassed_and_healed_path_returns) /* FR 30, 33, 34 */
     case_end(w);
 }
 
+/* A port of host 1 fails: its link is dead both ways, and host 1 knows. */
+static void port_of_host_1(struct world *w, uint8_t plane, bool up)
+{
+    world_cut(w, 0, 1, (uint16_t)(plane - 1), !up);
+    CHECK(mrc_path_planes_set(w->host[1].e, w->host[1].path_id[0],
+                              up ? MRC_PLANES_ALL : MRC_PLANES_ALL & ~(1u << plane),
+                              MRC_PLANES_ALL) == MRC_OK);
+    world_kick(w, 1);
+}
+
+TEST(path__a_plane_that_goes_down_is_out_of_use_at_the_peer_at_once_and_back_with_it) /* D.7, F.1 */
+{
+    const struct world_cfg cfg = four_planes(31);
+    const struct world_qp_cfg q = bulk_qp();
+    struct mrc_ep_planes planes;
+    mrc_ns gap = 0;
+    struct world *const w = case_world(&cfg, &q, 16384);
+    world_load(w, 0, &bulk);
+    const double whole = goodput(w, 50 * MRC_MSEC, &gap);
+
+    port_of_host_1(w, 3, false);
+    goodput(w, MRC_MSEC, &gap); /* several round trips, and less than a timeout */
+    CHECK(mrc_path_planes(w->host[0].e, w->host[0].path_id[1], &planes) == MRC_OK);
+    CHECK_EQ(planes.remote_up, MRC_PLANES_ALL & ~(1u << 3));
+    CHECK(mrc_path_planes(w->host[1].e, w->host[1].path_id[0], &planes) == MRC_OK);
+    CHECK(planes.pending == 0 && planes.told == planes.local_up);
+    const uint64_t before = world_link(w, 0, 1, 2)->stats.packets;
+    goodput(w, 50 * MRC_MSEC, &gap);
+    CHECK(gap <= 20 * MRC_MSEC);
+    CHECK(goodput(w, 50 * MRC_MSEC, &gap) >= 0.7 * whole);
+    CHECK_EQ(world_link(w, 0, 1, 2)->stats.packets, before); /* nothing, not even probes */
+
+    port_of_host_1(w, 3, true);
+    goodput(w, 20 * MRC_MSEC, &gap);
+    CHECK(goodput(w, 50 * MRC_MSEC, &gap) > 0.95 * whole);
+    CHECK(world_link(w, 0, 1, 2)->stats.packets > before + 500);
+    stop_load(w);
+    CHECK(case_finish(w, MRC_SEC));
+    case_end(w);
+}
+
+static bool lose_endpoint(struct world *w, const struct world_hop *hop, mrc_ns *extra)
+{
+    (void)extra;
+    const mrc_ns *until = w->filter_arg;
+    return hop->kind != WORLD_KIND_ENDPOINT || w->now >= *until;
+}
+
+TEST(path__the_return_of_a_plane_is_told_however_many_updates_are_lost)
+{
+    const struct world_cfg cfg = four_planes(32);
+    const struct world_qp_cfg q = bulk_qp();
+    struct mrc_ep_planes planes;
+    struct world *const w = case_world(&cfg, &q, 16384);
+    mrc_ns until = 0;
+    port_of_host_1(w, 2, false);
+    CHECK(world_run(w, w->now + MRC_MSEC));
+    w->filter = lose_endpoint;
+    w->filter_arg = &until;
+    until = w->now + MRC_SEC; /* far more than the three of the first round */
+    port_of_host_1(w, 2, true);
+    CHECK(world_run(w, until));
+    CHECK(mrc_path_planes(w->host[0].e, w->host[0].path_id[1], &planes) == MRC_OK);
+    CHECK_EQ(planes.remote_up, MRC_PLANES_ALL & ~(1u << 2));
+    CHECK(world_run(w, until + 2 * MRC_SEC));
+    CHECK(mrc_path_planes(w->host[0].e, w->host[0].path_id[1], &planes) == MRC_OK);
+    CHECK_EQ(planes.remote_up, MRC_PLANES_ALL);
+    case_end(w);
+}
+
 static uint16_t path_of[1 << 16];
 static uint32_t same_path;
 

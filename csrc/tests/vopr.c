@@ -287,7 +287,8 @@ static void vopr_act(struct world *w, void *arg, uint32_t n)
         case VOPR_ALLOW: mrc_path_set_state(t, a->path, MRC_EV_GOOD, w->now); break;
         case VOPR_PLANES:
             if (((a->sides >> side) & 1) != 0)
-                mrc_path_set_planes(t, a->path, UINT32_MAX);
+                mrc_path_planes_set(w->host[side].e, w->host[side].path_id[1 - side], a->path,
+                                    UINT32_MAX);
             break;
         case VOPR_REFUSED: vopr_refuse(w, side, a->path); break;
         }
@@ -304,7 +305,8 @@ static void vopr_calm(struct world *w, void *arg, uint32_t n)
     (void)arg;
     (void)n;
     for (uint32_t side = 0; side < 2; side++)
-        mrc_path_set_planes(w->host[side].table[1 - side], UINT32_MAX, UINT32_MAX);
+        mrc_path_planes_set(w->host[side].e, w->host[side].path_id[1 - side], UINT32_MAX,
+                            UINT32_MAX);
     for (uint32_t side = 0; side < 2; side++)
         for (uint16_t i = 0; i < w->cfg.paths; i++) {
             struct sim_link *const l = world_link(w, side, 1 - side, i);

@@ -482,6 +482,10 @@ static void world_host_paths(struct world *w, uint32_t host, uint32_t peer)
     h->table[peer] = mrc_path_init(world_alloc(w, mrc_path_size(&cfg)), &cfg, entry, w->now);
     MRC_ASSERT(h->table[peer] != NULL);
     h->path_id[peer] = (uint32_t)mrc_path_attach(h->e, h->table[peer]);
+    struct mrc_ep_addr to = {.dport = MRC_UDP_PORT, .own_port = MRC_UDP_PORT};
+    world_address(to.src, host);
+    world_address(to.dst, peer);
+    MRC_ASSERT(mrc_path_lead(h->e, h->path_id[peer], &to) == MRC_OK);
     h->cc[peer] = world_alloc(w, sizeof(struct mrc_cc));
     MRC_ASSERT(mrc_cc_init(h->cc[peer], &w->cfg.cc, w->now) == MRC_OK);
     h->cc_id[peer] = (uint32_t)mrc_cc_attach(h->e, h->cc[peer]);

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import mrc
-from mrc import types
+from mrc import endpoint, types
 from mrc._ffi import ffi, lib
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,6 +65,8 @@ def test_drop_reasons_have_the_names_of_c():
 def test_limits():
     assert types.EV_MAX == lib.MRC_EV_MAX
     assert types.PLANE_MAX == lib.MRC_PLANE_MAX
+    assert types.PLANES_ALL == lib.MRC_PLANES_ALL
+    assert endpoint.CONTROL_CLASS == lib.MRC_EP_DSCP_CONTROL
     assert types.MPR_MAX == lib.MRC_MPR_MAX
     assert types.TRAIN_MAX == lib.MRC_TRAIN_MAX
     assert types.UDP_PORT == lib.MRC_UDP_PORT

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Endpoint operations of a context (F.1): EV probes, and which planes are in use here.
+
+Both need no queue pair. A peer is whoever a path table leads to; probes of strangers are not
+answered.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from ._core import Pump
+from .errors import MrcResourceError, MrcUsageError
+from .types import PLANE_MAX, PLANES_ALL, ProbeResult
+
+__all__ = ["CONTROL_CLASS", "Endpoint"]
+
+CONTROL_CLASS = 0xFF  # request class: the control class, whatever its DSCP
+_IDS = 1 << 16
+# An id is used again no sooner than this, so that no answer to the former request is on its way.
+_ID_REST_NS = 1_000_000_000
+_TIMEOUT_MAX_NS = 60_000_000_000
+
+
+class Endpoint:
+    """Made by the context; see Context.endpoint."""
+
+    __slots__ = ("_next_id", "_pump", "_round_ns", "planes_up")
+
+    def __init__(self, pump: Pump) -> None:
+        self._pump = pump
+        self._next_id = 0
+        self._round_ns: int | None = None
+        self.planes_up = PLANES_ALL
+
+    def set_plane(self, plane: int, *, up: bool) -> None:
+        """Use a plane no longer, or again, on all path tables; the peers are told (D.7)."""
+        if not 1 <= plane <= PLANE_MAX:
+            raise MrcUsageError(f"plane {plane} is not in 1..{PLANE_MAX}")
+        mask = self.planes_up | 1 << plane if up else self.planes_up & ~(1 << plane)
+        self._pump.set_planes(mask)
+        self.planes_up = mask
+
+    def post(
+        self,
+        path: int,
+        evs: Sequence[int],
+        *,
+        timeout_ns: int,
+        dscp: int = CONTROL_CLASS,
+    ) -> list[int]:
+        """Send an EV probe on each of these EVs of a path table (C.7); the ids of those accepted.
+
+        Each gives one result, answered or not, timeout_ns (1..60 s) from now at the latest. dscp:
+        the request class, 0..63. MrcUsageError: no such path or EV. MrcResourceError: ids used up.
+        """
+        if not 1 <= timeout_ns <= _TIMEOUT_MAX_NS:
+            raise MrcUsageError(f"a timeout of {timeout_ns} ns is not in 1..{_TIMEOUT_MAX_NS}")
+        if not 0 <= dscp < 64 and dscp != CONTROL_CLASS:
+            raise MrcUsageError(f"request class {dscp} is not a DSCP in 0..63")
+        ids = [(self._next_id + i) % _IDS for i in range(len(evs))]
+        if self._next_id + len(evs) > _IDS:
+            now = time.monotonic_ns()
+            if self._round_ns is not None and now - self._round_ns < _ID_REST_NS:
+                raise MrcResourceError("request ids are used up for the moment")
+            self._round_ns = now
+        requests = [
+            {"timeout_ns": timeout_ns, "path": path, "ev": ev, "id": number, "dscp": dscp}
+            for ev, number in zip(evs, ids, strict=True)
+        ]
+        accepted = self._pump.ep_post(requests) if requests else 0
+        self._next_id = (self._next_id + accepted) % _IDS
+        return ids[:accepted]
+
+    def poll(self) -> list[tuple[int, ProbeResult]]:
+        """(id, result) of the probes that are over since the last call."""
+        return self._pump.ep_poll()

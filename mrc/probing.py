@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Prober: EV probes of a driven context, awaitable."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from ._waits import Gate
+from .device import Context
+from .endpoint import CONTROL_CLASS
+from .path import PathTable
+from .types import ProbeResult
+
+__all__ = ["Prober"]
+
+_IN_FLIGHT = 128  # a peer answers a burst of twice as many
+
+
+class Prober:
+    """One per driver; at most 128 probes are on their way."""
+
+    def __init__(self, ctx: Context, kick: Callable[[], None]) -> None:
+        self._ctx = ctx
+        self._kick = kick
+        self._gate = Gate(_IN_FLIGHT)
+        self._waiting: dict[int, asyncio.Future[ProbeResult]] = {}
+
+    async def probe(
+        self, path: PathTable, evs: Sequence[int], timeout: float, dscp: int = CONTROL_CLASS
+    ) -> list[ProbeResult]:
+        """One result for each of these EVs, in their order; see Connection.probe_paths()."""
+        futures = []
+        for ev in evs:
+            await self._gate.acquire()
+            futures.append(self._post(path, ev, round(timeout * 1e9), dscp))
+        return list(await asyncio.gather(*futures))
+
+    def _post(
+        self, path: PathTable, ev: int, timeout_ns: int, dscp: int
+    ) -> asyncio.Future[ProbeResult]:
+        try:
+            ids = self._ctx.endpoint.post(path.number, [ev], timeout_ns=timeout_ns, dscp=dscp)
+        except BaseException:
+            self._gate.release()
+            raise
+        future: asyncio.Future[ProbeResult] = asyncio.get_running_loop().create_future()
+        self._waiting[ids[0]] = future  # there is room: the gate is narrower than the pool
+        self._kick()
+        return future
+
+    def on_results(self) -> None:
+        """Driver: results are waiting. Those nobody waits for any more are let go."""
+        for number, result in self._ctx.endpoint.poll():
+            future = self._waiting.pop(number, None)
+            if future is None:  # posted past us, by the context's owner
+                continue
+            self._gate.release()
+            if not future.done():
+                future.set_result(result)
+
+    def fail(self, exc: Exception) -> None:
+        """No result will come any more."""
+        self._gate.fail(exc)
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(exc)
+                future.exception()  # whoever waits gets it; nobody need
+        self._waiting.clear()
