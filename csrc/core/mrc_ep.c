@@ -389,8 +389,9 @@ static bool ep_tx_status(struct mrc_ep *ep, struct ep_node *n, struct mrc_tx_pkt
 static void ep_tx_probe(struct mrc_ep *ep, struct ep_probe *q, struct mrc_tx_pkt *out, mrc_ns now)
 {
     const uint8_t ecn = ep->env->tclass_data & 3;
-    const uint8_t tclass = q->req.dscp == MRC_EP_DSCP_CONTROL ? ep->env->tclass_control
-                                                              : (uint8_t)(q->req.dscp << 2 | ecn);
+    uint8_t tclass = ep->env->tclass_control;
+    if (q->req.dscp != MRC_EP_DSCP_CONTROL)
+        tclass = (uint8_t)(q->req.dscp << 2 | ecn);
     struct mrc_pkt p = {.psn = q->req.id, .ep_op = MRC_EP_OP_EV_PROBE};
     ep_emit_request(ep, &ep->node[q->req.path], q->entry, tclass, &p, now, out);
     q->sent_ns = now;
