@@ -7,6 +7,7 @@ import contextlib
 import json
 import math
 import os
+import select
 import sys
 from collections.abc import Callable
 from typing import Any, Protocol, TextIO
@@ -78,6 +79,26 @@ def show_progress(program: str, flow: dict[str, Any]) -> None:
             print(f"\r{text:70}\r", end="", file=sys.stderr, flush=True)
 
 
+def _write_all(stream: TextIO, text: str) -> None:
+    """Every byte, however long the reader takes.
+
+    Python's own layers lose what does not fit at once when stdout is unbuffered or was made
+    non-blocking by whoever shares it.
+    """
+    try:
+        fd = stream.fileno()
+    except (OSError, ValueError):  # not a file: a test's stand-in
+        stream.write(text)
+        stream.flush()
+        return
+    left = memoryview(text.encode(stream.encoding or "utf-8", stream.errors or "strict"))
+    while left:
+        try:
+            left = left[os.write(fd, left) :]
+        except BlockingIOError:
+            select.select([], [fd], [])
+
+
 class Lines:
     """Lines on stdout, each at once.
 
@@ -100,8 +121,8 @@ class Lines:
         if self.error is not None:
             return
         try:
-            self._stream.write(text + "\n")
             self._stream.flush()
+            _write_all(self._stream, text + "\n")
         except OSError as error:
             self.error = error
             # the interpreter flushes stdout once more at exit: give it somewhere to

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import fcntl
 import io
 import os
 import random
 import socket
+import subprocess
 import sys
+import termios
+import time
 from typing import Any
 
 import pytest
@@ -320,3 +324,22 @@ def test_importing_the_commands_is_light():
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_long_output_survives_a_full_non_blocking_pipe(unbuffered: str) -> None:
+    """A pipe takes 64 KiB; the rest must wait for its reader, not vanish."""
+    script = (
+        "import os, sys; os.set_blocking(1, False); from mrc.cli.output import Lines;"
+        "Lines(sys.stdout).write('x' * 300_000)"
+    )
+    env = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, env=env) as child:
+        assert child.stdout is not None
+        deadline = time.monotonic() + 30
+        held = bytearray(4)
+        while int.from_bytes(held, sys.byteorder) < 65536:  # full: the writer has to wait
+            assert time.monotonic() < deadline
+            fcntl.ioctl(child.stdout.fileno(), termios.FIONREAD, held)
+        assert child.stdout.read() == b"x" * 300_000 + b"\n"
+    assert child.returncode == 0
