@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable
 from ipaddress import IPv6Address
 from typing import Any, Protocol
 
+from .carrier import Carriers
 from .cc import CcProfile, Controller
 from .device import Context
 from .errors import MrcUsageError
@@ -66,6 +67,7 @@ class Driver:
         self._shared: dict[Hashable, _Shared] = {}
         self._scheduled = False
         self.prober = Prober(ctx, self.kick)
+        self._carriers = Carriers(ctx.endpoint, self.loop)
         self._fd = ctx.fd
         self.loop.add_reader(self._fd, self._turn)
         ctx.attached = self
@@ -105,6 +107,7 @@ class Driver:
         if self.ctx.attached is self:
             self.loop.remove_reader(self._fd)
             self.ctx.attached = None
+            self._carriers.stop()
             self.prober.fail(MrcUsageError("no connection drives the context any more"))
 
     def join(self, member: Member) -> None:
@@ -190,7 +193,11 @@ class Driver:
         scope_id: int,
         dport: int,
     ) -> tuple[Hashable, PathTable]:
-        """The path table towards a peer, shared by all connections to it; give() takes it back."""
+        """The path table towards a peer, shared by all connections to it; give() takes it back.
+
+        OSError: the profile names an interface that is not there.
+        """
+        self._carriers.follow(profile.interfaces)
         key = ("path", port.index, profile, src, dst, scope_id, dport)
         table: PathTable = self._take(
             key, lambda: PathTable(port, profile, dst, dport, src=src, scope_id=scope_id)

@@ -26,21 +26,33 @@ _TIMEOUT_MAX_NS = 60_000_000_000
 class Endpoint:
     """Made by the context; see Context.endpoint."""
 
-    __slots__ = ("_next_id", "_pump", "_round_ns", "planes_up")
+    __slots__ = ("_allowed", "_carried", "_next_id", "_pump", "_round_ns", "planes_up")
 
     def __init__(self, pump: Pump) -> None:
         self._pump = pump
         self._next_id = 0
         self._round_ns: int | None = None
+        self._allowed = PLANES_ALL
+        self._carried = PLANES_ALL
         self.planes_up = PLANES_ALL
 
     def set_plane(self, plane: int, *, up: bool) -> None:
         """Use a plane no longer, or again, on all path tables; the peers are told (D.7)."""
         if not 1 <= plane <= PLANE_MAX:
             raise MrcUsageError(f"plane {plane} is not in 1..{PLANE_MAX}")
-        mask = self.planes_up | 1 << plane if up else self.planes_up & ~(1 << plane)
-        self._pump.set_planes(mask)
-        self.planes_up = mask
+        self._allowed = _with(self._allowed, plane, up=up)
+        self._apply()
+
+    def set_carrier(self, plane: int, *, up: bool) -> None:
+        """The link of a plane, 1..31, went or came back; used is what is also allowed."""
+        self._carried = _with(self._carried, plane, up=up)
+        self._apply()
+
+    def _apply(self) -> None:
+        mask = self._allowed & self._carried
+        if mask != self.planes_up:
+            self._pump.set_planes(mask)
+            self.planes_up = mask
 
     def post(
         self,
@@ -76,3 +88,7 @@ class Endpoint:
     def poll(self) -> list[tuple[int, ProbeResult]]:
         """(id, result) of the probes that are over since the last call."""
         return self._pump.ep_poll()
+
+
+def _with(mask: int, plane: int, *, up: bool) -> int:
+    return mask | 1 << plane if up else mask & ~(1 << plane)

@@ -15,6 +15,7 @@ __all__ = ["EvEntry", "EvField", "EvProfile", "expand", "split_value"]
 
 # Bits of an expanded path value (D.2), and the field widths assumed when a profile names none.
 VALUE_BITS = {EvFormat.UDP: 16, EvFormat.STEV: 32, EvFormat.SRV6: 128, EvFormat.SRV6_SRH: 256}
+_IFNAME_MAX = 15  # bytes, IFNAMSIZ less its zero
 _USID = (32, 16, 16, 16, 16, 16, 16)  # F3216: block, then six uSIDs (A.13.1)
 DEFAULT_WIDTHS: dict[EvFormat, tuple[int, ...]] = {
     EvFormat.UDP: (16,),
@@ -139,12 +140,15 @@ class EvProfile:
     """All paths of a connection, hashable, checked when made (MrcProfileError).
 
     min_active: the number of paths below which a verdict of ASSUMED_BAD never goes (D.3).
+    interfaces: (plane, local interface) pairs: the plane is down while the interface has no carrier
+    (D.7); planes that are not named are not watched.
     """
 
     format: EvFormat
     entries: tuple[EvEntry, ...]
     min_active: int = 0
     name: str = ""
+    interfaces: tuple[tuple[int, str], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.min_active:  # a quarter, as in the examples D.3 quotes
@@ -201,6 +205,19 @@ class EvProfile:
             return "all EVs are backups"
         if not 1 <= self.min_active <= active:
             return f"min_active: {self.min_active} is not in 1..{active}, the active EVs"
+        return self._interface_problem()
+
+    def _interface_problem(self) -> str | None:
+        planes = {e.plane for e in self.entries}
+        seen: set[str] = set()
+        for index, (plane, interface) in enumerate(self.interfaces, 1):
+            if plane not in planes:
+                return f"[[plane]] {index}: number: no EV is in plane {plane}"
+            if not 1 <= len(interface.encode()) <= _IFNAME_MAX:
+                return f"[[plane]] {index}: interface: {interface!r} is no interface name"
+            if interface in seen:
+                return f"[[plane]] {index}: interface: {interface!r} occurs twice"
+            seen.add(interface)
         return None
 
 

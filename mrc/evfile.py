@@ -11,6 +11,10 @@ dst = "fcbb:0:a00:b00::"   # srv6 and srv6-srh: outer destination
 srh = "fcbb:0:c00::"       # srv6-srh: the segment
 backup = false
 
+[[plane]]                  # optional: which interface carries a plane; down without its carrier
+number = 1
+interface = "eth0"
+
 count = 16                 # generated: how many EVs, spread evenly over all combinations;
 planes = 4                 #   default all. Planes take turns, or
 plane_field = 1            #   the value of this field (from 0) decides: min is plane 1
@@ -39,7 +43,7 @@ from .types import EV_MAX, PLANE_MAX, EvFormat
 
 __all__ = ["load_profile", "parse_profile"]
 
-_COMMON_KEYS = {"format", "min_active", "name"}
+_COMMON_KEYS = {"format", "min_active", "name", "plane"}
 _EXPLICIT_KEYS = _COMMON_KEYS | {"ev"}
 _GENERATED_KEYS = _COMMON_KEYS | {
     *("field", "count", "planes", "plane_field", "sport_base", "widths"),
@@ -70,7 +74,8 @@ def parse_profile(document: Mapping[str, Any], source: str) -> EvProfile:
     if "min_active" in document and min_active == 0:
         place.fail("min_active", "0 is not in 1..the number of active EVs")
     entries = _generated(place, fmt, document) if generated else _explicit(place, document)
-    return EvProfile(fmt, tuple(entries), min_active, source)
+    interfaces = _interfaces(place, document) if "plane" in document else ()
+    return EvProfile(fmt, tuple(entries), min_active, source, interfaces)
 
 
 class _Place:
@@ -146,6 +151,17 @@ def _explicit(place: _Place, document: Mapping[str, Any]) -> list[EvEntry]:
             )
         )
     return entries
+
+
+def _interfaces(place: _Place, document: Mapping[str, Any]) -> tuple[tuple[int, str], ...]:
+    found = []
+    for here, table in place.tables(document, "plane"):
+        here.known_keys(table, {"number", "interface"})
+        interface = table.get("interface")
+        if not isinstance(interface, str):
+            here.fail("interface", f"{interface!r} is not an interface name in quotes")
+        found.append((here.integer(table, "number", None, 1, PLANE_MAX), interface))
+    return tuple(found)
 
 
 def _fields(

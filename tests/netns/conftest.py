@@ -2,6 +2,7 @@
 """Fabrics for the tests in this folder; where none can be built, a skip names what is missing."""
 
 import os
+import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -23,6 +24,21 @@ def netns() -> None:
     """This machine can build fabrics."""
     if error := why_unavailable():
         skip_or_fail(f"no fabric here: {error}")
+
+
+@pytest.fixture(scope="session")
+def unshare() -> list[str]:
+    """The command before a command that runs it in a network namespace of its own, as its root."""
+    command = ["unshare", "--user", "--map-root-user", "--net"]
+    try:
+        tried = subprocess.run(
+            [*command, "true"], capture_output=True, text=True, timeout=10, check=False
+        )
+    except FileNotFoundError:
+        skip_or_fail("no unshare command (Debian and Ubuntu: apt install util-linux)")
+    if tried.returncode != 0:
+        skip_or_fail(f"no user namespace here: {tried.stderr.strip()}")
+    return command
 
 
 @pytest.fixture(scope="module")

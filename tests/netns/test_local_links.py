@@ -7,8 +7,6 @@ import textwrap
 
 import pytest
 
-from .conftest import skip_or_fail
-
 pytestmark = pytest.mark.netns
 
 SETUP = """
@@ -42,20 +40,6 @@ PROGRAM = textwrap.dedent(
     asyncio.run(main())
     """
 )
-
-
-@pytest.fixture(scope="module")
-def unshare():
-    command = ["unshare", "--user", "--map-root-user", "--net"]
-    try:
-        tried = subprocess.run(
-            [*command, "true"], capture_output=True, text=True, timeout=10, check=False
-        )
-    except FileNotFoundError:
-        skip_or_fail("no unshare command (Debian and Ubuntu: apt install util-linux)")
-    if tried.returncode != 0:
-        skip_or_fail(f"no user namespace here: {tried.stderr.strip()}")
-    return command
 
 
 @pytest.mark.parametrize(("mtu", "path_mtu"), [(1280, 1024), (1500, 1024), (9000, 4096)])

@@ -155,6 +155,12 @@ def test_explicit_file(load):
     assert (second.plane, second.backup) == (1, True)
 
 
+def test_interfaces_of_planes(load):
+    planes = "".join(f'[[plane]]\nnumber = 1\ninterface = "eth{i}"\n' for i in (0, 1))
+    profile = load('format = "udp"\n' + ONE_EV + planes)
+    assert profile.interfaces == ((1, "eth0"), (1, "eth1"))
+
+
 def test_generated_srv6_covers_all_combinations(load):
     profile = load(
         """
@@ -212,6 +218,7 @@ def test_generated_udp(load):
 
 
 GOOD_FIELD = "[[field]]\ninit = 1\n"
+ONE_EV = "[[ev]]\nvalue = 1\n"
 MISTAKES = {
     "syntax": ('format = "udp"\n[[ev]\n', ["line 2"]),
     "no format": ("[[ev]]\nvalue = 1\n", ["format: is missing", "srv6-srh"]),
@@ -257,6 +264,31 @@ MISTAKES = {
     "sport_base": (
         'format = "srv6"\nsport_base = 65535\n[[field]]\n[[field]]\nmask = 3\n',
         ["sport_base: 65535 + 4"],
+    ),
+    "plane type": ('format = "udp"\nplane = 1\n' + ONE_EV, ["plane: must be [[plane]] tables"]),
+    "plane key": (
+        'format = "udp"\n' + ONE_EV + '[[plane]]\nnumber = 1\nnic = "a"\n',
+        ["[[plane]] 1: nic: unknown key"],
+    ),
+    "plane number": (
+        'format = "udp"\n' + ONE_EV + '[[plane]]\ninterface = "a"\n',
+        ["[[plane]] 1: number: is missing"],
+    ),
+    "plane without EV": (
+        'format = "udp"\n' + ONE_EV + '[[plane]]\nnumber = 2\ninterface = "a"\n',
+        ["[[plane]] 1: number: no EV is in plane 2"],
+    ),
+    "no interface": (
+        'format = "udp"\n' + ONE_EV + "[[plane]]\nnumber = 1\n",
+        ["[[plane]] 1: interface: None is not an interface name"],
+    ),
+    "long interface": (
+        'format = "udp"\n' + ONE_EV + '[[plane]]\nnumber = 1\ninterface = "sixteen-letters-"\n',
+        ["[[plane]] 1: interface: 'sixteen-letters-' is no interface name"],
+    ),
+    "interface twice": (
+        'format = "udp"\n' + ONE_EV + '[[plane]]\nnumber = 1\ninterface = "a"\n' * 2,
+        ["[[plane]] 2: interface: 'a' occurs twice"],
     ),
     "port 0": ('format = "udp"\n[[field]]\nmask = 3\n', ["source port 0"]),
 }
