@@ -78,7 +78,9 @@ class Pair:
     async def run(
         self, send: str, recv: str = "-1 -i 0", during: Callable[[], Any] | None = None
     ) -> None:
-        """Both to their ends; `during` runs beside them."""
+        """Both to their ends; `during` runs beside them. No callback may crash on the way."""
+        crashes: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: crashes.append(what))
         async with asyncio.timeout(20):
             receiving = self.receive(recv)
             extra = asyncio.create_task(during()) if during else None
@@ -88,6 +90,8 @@ class Pair:
             if "-1" not in recv:
                 self.recv.stop.request("stopped by the test")
             await receiving
+        await asyncio.sleep(0)
+        assert crashes == []
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import termios
 import time
+import types
 from typing import Any
 
 import pytest
@@ -22,13 +23,20 @@ from hypothesis import strategies as st
 
 from mrc.cli import tables
 from mrc.cli.exits import CliError, Exit, from_exception
+from mrc.cli.flow import CreditReturn
 from mrc.cli.histogram import LatencyHistogram
 from mrc.cli.measure import Progress
 from mrc.cli.output import JsonOutput, Lines, dumps
 from mrc.cli.pattern import Pattern
 from mrc.cli.protocol import StreamResult, TestParams
 from mrc.cli.stop import Stop
-from mrc.errors import MrcHandshakeError, MrcPeerLost, MrcProfileError, MrcWorkError
+from mrc.errors import (
+    MrcHandshakeError,
+    MrcPeerLost,
+    MrcProfileError,
+    MrcUsageError,
+    MrcWorkError,
+)
 from mrc.types import WcFlags, WcOpcode, WcStatus, WorkCompletion
 
 from .schema import strict
@@ -343,3 +351,38 @@ def test_long_output_survives_a_full_non_blocking_pipe(unbuffered: str) -> None:
             fcntl.ioctl(child.stdout.fileno(), termios.FIONREAD, held)
         assert child.stdout.read() == b"x" * 300_000 + b"\n"
     assert child.returncode == 0
+
+
+# -- the end of a connection
+
+
+class ClosingOutlet:
+    """An outlet whose connection refuses every write but the first, as close() makes it."""
+
+    def __init__(self) -> None:
+        self.link = types.SimpleNamespace(fail=self._fail)
+        self.failures: list[BaseException] = []
+        self.flight: asyncio.Future[Any] | None = None
+
+    def _fail(self, error: BaseException) -> None:
+        self.failures.append(error)
+
+    def write(self, length: int, imm: int | None) -> asyncio.Future[Any]:
+        if self.flight is not None:
+            raise MrcUsageError("the connection is closed")
+        self.flight = asyncio.get_running_loop().create_future()
+        return self.flight
+
+
+async def test_a_credit_that_completes_while_the_connection_closes_is_no_crash():
+    loop = asyncio.get_running_loop()
+    crashes: list[dict[str, Any]] = []
+    loop.set_exception_handler(lambda _, context: crashes.append(context))
+    outlet: Any = ClosingOutlet()
+    credit = CreditReturn(outlet)
+    credit.advance(1)
+    credit.advance(2)  # waits for the credit in flight
+    outlet.flight.set_result(None)
+    await asyncio.sleep(0)
+    assert crashes == []
+    assert [str(error) for error in outlet.failures] == ["the connection is closed"]
