@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from .endpoint import Endpoint
 from .errors import MrcUsageError
-from .netif import CarrierWatch
+
+if TYPE_CHECKING:
+    from .netif import CarrierWatch
 
 __all__ = ["Carriers"]
 
@@ -36,6 +39,8 @@ class Carriers:
                 raise MrcUsageError(f"interface {name!r} carries plane {self._plane[name]} already")
         watch = self._watch
         if watch is None:
+            from .netif import CarrierWatch  # netlink costs a sixth of a second to import
+
             watch = CarrierWatch()
             try:
                 watch.add(new)

@@ -5,19 +5,15 @@ from __future__ import annotations
 
 import errno
 import socket
-import struct
 from collections.abc import Iterable, Iterator
+
+from pyroute2.netlink import NLM_F_DUMP, NLM_F_REQUEST
+from pyroute2.netlink.rtnl import RTM_GETLINK, RTMGRP_LINK
+from pyroute2.netlink.rtnl.ifinfmsg import IFF_RUNNING, IFF_UP, ifinfmsg
+from pyroute2.netlink.rtnl.marshal import MarshalRtnl
 
 __all__ = ["CarrierWatch"]
 
-_HEADER = struct.Struct("=IHHII")  # nlmsghdr: length, type, flags, sequence, port id
-_LINK = struct.Struct("=BxHiII")  # ifinfomsg: family, device type, index, flags, change mask
-_ATTRIBUTE = struct.Struct("=HH")  # rtattr: length, type
-_NEWLINK, _DELLINK, _GETLINK = 16, 17, 18
-_REQUEST_DUMP = 0x301
-_GROUP_LINK = 1
-_NAME = 3  # IFLA_IFNAME
-_UP_AND_RUNNING = 0x41  # IFF_UP, IFF_RUNNING: enabled, and with a carrier
 _RECEIVE_BYTES = 1 << 16
 
 
@@ -31,9 +27,11 @@ class CarrierWatch:
     def __init__(self) -> None:
         self._names: set[str] = set()
         self._up: dict[str, bool] = {}
+        # pyroute2's own sockets bring an event loop of their own; ours watches this one, and the
+        # library reads and writes the messages.
         self._sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
         self._sock.setblocking(False)
-        self._sock.bind((0, _GROUP_LINK))
+        self._sock.bind((0, RTMGRP_LINK))
 
     def add(self, names: Iterable[str]) -> None:
         """Watch these too. OSError: one does not exist."""
@@ -75,36 +73,18 @@ class CarrierWatch:
 
     def _ask(self) -> None:
         """Have the kernel list all interfaces."""
-        link = _LINK.pack(0, 0, 0, 0, 0)
-        size = _HEADER.size + len(link)
-        self._sock.sendto(_HEADER.pack(size, _GETLINK, _REQUEST_DUMP, 0, 0) + link, (0, 0))
+        request = ifinfmsg()
+        request["header"]["type"] = RTM_GETLINK
+        request["header"]["flags"] = NLM_F_REQUEST | NLM_F_DUMP
+        request.encode()
+        self._sock.sendto(bytes(request.data), (0, 0))
 
 
 def _links(data: bytes) -> Iterator[tuple[str, bool]]:
     """(name, up) of the link messages in a datagram of the kernel."""
-    at = 0
-    while at + _HEADER.size <= len(data):
-        size, kind, *_ = _HEADER.unpack_from(data, at)
-        if size < _HEADER.size:
-            return
-        body = data[at + _HEADER.size : at + size]
-        at += (size + 3) & ~3
-        if kind not in (_NEWLINK, _DELLINK) or len(body) < _LINK.size:
-            continue
-        family, _, _, flags, _ = _LINK.unpack_from(body)
-        name = _name(body[_LINK.size :])
-        if family == 0 and name is not None:  # others: a bridge tells of its ports
-            yield name, kind == _NEWLINK and flags & _UP_AND_RUNNING == _UP_AND_RUNNING
-
-
-def _name(attributes: bytes) -> str | None:
-    at = 0
-    while at + _ATTRIBUTE.size <= len(attributes):
-        size, kind = _ATTRIBUTE.unpack_from(attributes, at)
-        if size < _ATTRIBUTE.size:
-            return None
-        if kind == _NAME:
-            text = attributes[at + _ATTRIBUTE.size : at + size].rstrip(b"\0")
-            return text.decode(errors="replace")
-        at += (size + 3) & ~3
-    return None
+    wanted = IFF_UP | IFF_RUNNING  # enabled, and with a carrier
+    for message in MarshalRtnl().parse(data):
+        if message["event"] not in ("RTM_NEWLINK", "RTM_DELLINK") or message["family"] != 0:
+            continue  # a bridge tells of its ports in a family of its own
+        if name := message.get_attr("IFLA_IFNAME"):
+            yield name, message["event"] == "RTM_NEWLINK" and message["flags"] & wanted == wanted
