@@ -36,7 +36,7 @@ class BulkSender:
     @property
     def bytes(self) -> int:
         """Bytes of complete messages."""
-        return self.window.completed * self._params.size
+        return self.window.completed_bytes
 
     async def run(self) -> None:
         """Send. Raises what a write raised."""
@@ -52,7 +52,8 @@ class BulkSender:
                     imm=number & NUMBER_MASK if params.counted else None,
                     local_offset=self._pattern.offset(number),
                     remote_offset=number % params.depth * params.size,
-                )
+                ),
+                params.size,
             )
             if window.posted % _YIELD_EVERY == 0:
                 await asyncio.sleep(0)  # completions may keep coming without ever blocking us

@@ -52,6 +52,9 @@ class Client:
         finally:
             for outcome in self._outcomes:
                 outcome.run.stop(aborted=True)
+            for file in self._outcomes[-1].files if self._outcomes else ():
+                if file["state"] in ("incomplete", "not sent"):
+                    self._output.note(f"{file['name']}: {file['state']}")
             if self._outcomes:
                 self._output.end(client_end(self._outcomes, self._options))
             await asyncio.gather(*(link.close() for link in self._links))
@@ -188,13 +191,9 @@ class Client:
         self._outcomes.append(outcome)
         outcome.run.start_intervals(self._options.common.interval, self._output.interval)
 
-        def ask_to_stop() -> None:
-            for engine in outcome.engines:
-                engine.stop()
-
         if params.bidir:
             await stop.within(self._all("go", {}))
-        await stop.within(self._drive(outcome, ask_to_stop), STOP_GRACE_S, ask_to_stop)
+        await stop.within(self._drive(outcome), STOP_GRACE_S, outcome.interrupt)
         if not params.bidir:
             outcome.run.stop()
         await stop.within(self._finish(outcome, streams), STOP_GRACE_S)
@@ -227,12 +226,12 @@ class Client:
             else f"{report_['name']}: differs"
         )
 
-    async def _drive(self, outcome: Outcome, ask_to_stop: Callable[[], None]) -> None:
+    async def _drive(self, outcome: Outcome) -> None:
         """Run all engines; -t asks them to stop."""
         seconds = self._options.seconds
         timer = None
         if seconds is not None and not self._options.files and not self._options.messages:
-            timer = asyncio.get_running_loop().call_later(seconds, ask_to_stop)
+            timer = asyncio.get_running_loop().call_later(seconds, outcome.stop_engines)
         runs = asyncio.gather(
             *(
                 link.guard(engine.run())
@@ -251,7 +250,7 @@ class Client:
         limit_s = None if outcome.reverse else FINISH_TIMEOUT_S
         answers = asyncio.gather(
             *(
-                link.call("finish", {"messages": engine.messages, "bytes": engine.bytes}, limit_s)
+                link.call("finish", outcome.finish_params(engine), limit_s)
                 for link, engine in zip(self._links, outcome.engines, strict=True)
             )
         )

@@ -42,10 +42,9 @@ class FileSender:
         self._on_done = on_done
         self._stopping = False
         self.window = SendWindow(outlet.link, params.depth, counted=True)
-        self.total = sum(pathlib.Path(path).stat().st_size for path in paths)
-        self.bytes = 0
         self.end_ns = 0
-        self.sent: list[dict[str, Any]] = []
+        self.files = [_not_sent(path) for path in paths]
+        """One record a file, from the beginning; `state` says what became of it."""
 
     def stop(self) -> None:
         """Give the file under way up."""
@@ -66,27 +65,33 @@ class FileSender:
         """Complete chunks."""
         return self.window.completed
 
+    @property
+    def bytes(self) -> int:
+        """Bytes of complete chunks."""
+        return self.window.completed_bytes
+
     async def _send_file(self, pool: ThreadPoolExecutor, index: int, path: str) -> None:
+        report = self.files[index]
         file = await asyncio.get_running_loop().run_in_executor(pool, _open, path)
         with file:
-            size = os.fstat(file.fileno()).st_size
-            name = pathlib.Path(path).name
-            await self._outlet.link.call("file", {"index": index, "name": name, "size": size})
+            size = report["bytes"] = os.fstat(file.fileno()).st_size
+            request = {"index": index, "name": report["name"], "size": size}
+            await self._outlet.link.call("file", request)
+            report["state"] = "incomplete"
             digest = await self._send_chunks(pool, file, path, size)
         if digest is None:
             return
         end = await self._outlet.link.call(
             "file-end", {"index": index, "sha256": digest}, limit_s=_END_TIMEOUT_S
         )
-        report = {
-            "name": name,
-            "bytes": size,
+        equal = end.get("sha256") == digest
+        report |= {
             "sha256": digest,
             "received_sha256": end.get("sha256"),
-            "stored_as": end.get("name"),
-            "verified": end.get("sha256") == digest,
+            "stored_as": end.get("name") if equal and end.get("stored", True) else None,
+            "verified": equal,
+            "state": "arrived" if equal else "differs",
         }
-        self.sent.append(report)
         self._on_done(report)
 
     async def _send_chunks(
@@ -107,12 +112,25 @@ class FileSender:
             self.window.add(
                 self._outlet.write(
                     len(chunk), imm=number & NUMBER_MASK, local_offset=slot, remote_offset=slot
-                )
+                ),
+                len(chunk),
             )
             left -= len(chunk)
-            self.bytes += len(chunk)
         await self.window.drain()
         return sha256.hexdigest()
+
+
+def _not_sent(path: str) -> dict[str, Any]:
+    """The record of a file before its turn."""
+    return {
+        "name": pathlib.Path(path).name,
+        "bytes": pathlib.Path(path).stat().st_size,
+        "sha256": None,
+        "received_sha256": None,
+        "stored_as": None,
+        "verified": False,
+        "state": "not sent",
+    }
 
 
 def _open(path: str) -> io.FileIO:

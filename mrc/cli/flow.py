@@ -51,9 +51,10 @@ class SendWindow:
     def __init__(self, link: Link, depth: int, counted: bool) -> None:
         self._depth = depth
         self._counted = counted
-        self._pending: deque[Write] = deque()
+        self._pending: deque[tuple[Write, int]] = deque()
         self._credited = 0
         self._waiter: asyncio.Future[None] | None = None
+        self._posted_bytes = 0
         self.posted = 0
         if counted:
             link.on_credit = self._on_credit
@@ -61,7 +62,13 @@ class SendWindow:
     @property
     def completed(self) -> int:
         """Messages that are complete, whether or not anybody has waited for them yet."""
-        return self.posted - sum(not _succeeded(write) for write in self._pending)
+        return self.posted - sum(not _succeeded(write) for write, _ in self._pending)
+
+    @property
+    def completed_bytes(self) -> int:
+        """Their bytes."""
+        open_bytes = sum(size for write, size in self._pending if not _succeeded(write))
+        return self._posted_bytes - open_bytes
 
     def _on_credit(self, number: int) -> None:
         gained = (number - self._credited) & NUMBER_MASK
@@ -78,20 +85,21 @@ class SendWindow:
 
     async def room(self) -> None:
         """Wait until the next message has a free slot, at both ends."""
-        while self._pending and (len(self._pending) >= self._depth or self._pending[0].done()):
-            await self._pending[0]
+        while self._pending and (len(self._pending) >= self._depth or self._pending[0][0].done()):
+            await self._pending[0][0]
             self._pending.popleft()
         await self._credit(self.posted + 1 - self._depth)
 
-    def add(self, completion: Write) -> None:
-        """The next message was posted."""
-        self._pending.append(completion)
+    def add(self, completion: Write, size: int) -> None:
+        """The next message, of `size` bytes, was posted."""
+        self._pending.append((completion, size))
+        self._posted_bytes += size
         self.posted += 1
 
     async def drain(self) -> None:
         """Wait until every message is complete and, if counted, credited."""
         while self._pending:
-            await self._pending[0]
+            await self._pending[0][0]
             self._pending.popleft()
         await self._credit(self.posted)
 

@@ -114,8 +114,8 @@ class Server:
             raise error
         if session.tests_done == 0:
             raise CliError(Exit.PEER, "the client left before its test")
-        if session.tests_bad:
-            raise CliError(Exit.FAILED, "data lost or different")
+        if session.problem is not None:
+            raise CliError(Exit.FAILED, session.problem)
         return Exit.OK
 
     async def _accept(self, server: Any) -> None:

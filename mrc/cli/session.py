@@ -33,6 +33,7 @@ class Member:
         self.sending: asyncio.Task[None] | None = None
         self.result: StreamResult | None = None
         self.problems: list[str] = []
+        self.interrupted = False
 
 
 class Session:
@@ -43,7 +44,8 @@ class Session:
         self.streams = streams
         self.links: dict[int, Link] = {}
         self.tests_done = 0
-        self.tests_bad = 0
+        self.problem: str | None = None
+        """Why a test that came to its end was no success."""
         self.over = asyncio.Event()
         """Set when everything of this client is given back."""
         self._options = options
@@ -115,6 +117,10 @@ class Session:
         state = "SHA-256 equal" if file["verified"] else "DIFFERS, removed"
         self._output.note(f"{file['name']}: {file['bytes']} bytes, {state}")
 
+    def _file_given_up(self, file: dict[str, Any]) -> None:
+        got, size = file["received_bytes"], file["bytes"]
+        self._output.note(f"{file['name']}: incomplete, {got} of {size} bytes arrived; removed")
+
     def _begin(self, params: TestParams) -> None:
         """All connections have started: measure."""
         links = [self.links[index] for index in sorted(self._members)]
@@ -184,6 +190,7 @@ class Session:
         result = await member.taker.finish(messages)
         result.bytes = member.stream.bytes_received
         member.result = result
+        member.interrupted = data.get("interrupted") is True
         member.problems = compare(messages, byte_count, result, "this end")
         if all(m.result is not None for m in self._members.values()):
             self._conclude(complete=True)
@@ -218,13 +225,27 @@ class Session:
             file
             for member in members
             if isinstance(member.taker, FileReceiver)
-            for file in member.taker.received
+            for file in member.taker.files
         ]
+        for file in files:
+            if file["state"] == "incomplete":
+                self._file_given_up(file)
         self._output.end(
-            server_end(run, [member.taker.result for member in members], problems, files, complete)
+            server_end(
+                run,
+                [member.taker.result for member in members],
+                problems,
+                files,
+                complete=complete,
+                interrupted=any(member.interrupted for member in members),
+            )
         )
         self.tests_done += complete
-        self.tests_bad += bool(problems)
+        missing = [file["name"] for file in files if not file["verified"]]
+        if problems:
+            self.problem = "data lost or different"
+        elif missing:
+            self.problem = f"the client gave up before it had sent all of {', '.join(missing)}"
 
     async def _release(self, link: Link) -> None:
         member = self._members.pop(link.index)

@@ -142,7 +142,7 @@ class FileReceiver:
         self._worker: asyncio.Task[None] | None = None
         self._expected = 0
         self.result = StreamResult()
-        self.received: list[dict[str, Any]] = []
+        self._received: list[dict[str, Any]] = []
         credit.link.on_message = self._on_message
 
     async def begin(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -172,13 +172,32 @@ class FileReceiver:
         report = {
             "name": sink.name,
             "bytes": sink.size,
+            "received_bytes": sink.size - sink.left,
             "sha256": digest,
             "verified": digest == sha256,
-            "stored": self._directory is not None,
+            "stored": digest == sha256 and self._directory is not None,
+            "state": "arrived" if digest == sha256 else "differs",
         }
-        self.received.append(report)
+        self._received.append(report)
         self._on_done(report)
-        return {"sha256": digest, "name": sink.name}
+        return {"sha256": digest, "name": sink.name, "stored": report["stored"]}
+
+    @property
+    def files(self) -> list[dict[str, Any]]:
+        """One record a file; that of a file still under way is `incomplete`."""
+        sink = self._sink
+        if sink is None:
+            return self._received
+        under_way = {
+            "name": sink.name,
+            "bytes": sink.size,
+            "received_bytes": sink.size - sink.left,
+            "sha256": None,
+            "verified": False,
+            "stored": False,
+            "state": "incomplete",
+        }
+        return [*self._received, under_way]
 
     def _on_message(self, number: int) -> None:
         if self._sink is None or number != self._expected & NUMBER_MASK:

@@ -204,9 +204,13 @@ def port_lines(ports: Sequence[dict[str, Any]], drops: dict[str, int]) -> Iterat
 
 def verified_line(end: dict[str, Any]) -> str:
     """The verdict."""
+    interrupted = "interrupted; " if end["interrupted"] else ""
     if end.get("files"):
         equal = sum(file["verified"] for file in end["files"])
-        return f"{equal} of {len(end['files'])} files arrived with equal SHA-256"
-    if end["verified"]:
-        return "verified: every byte of every message was compared and is equal"
-    return "not verified"
+        how = " with equal SHA-256" if equal else ""
+        return f"{interrupted}{equal} of {len(end['files'])} files arrived{how}"
+    if not end["verified"]:
+        return f"{interrupted}not verified"
+    if interrupted:
+        return "interrupted; every byte of every message sent until then was compared and is equal"
+    return "verified: every byte of every message was compared and is equal"

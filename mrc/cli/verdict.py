@@ -13,7 +13,7 @@ from mrc.cli.histogram import LatencyHistogram
 from mrc.cli.options import SendOptions
 from mrc.cli.protocol import StreamResult
 from mrc.cli.run import TestRun
-from mrc.cli.units import rate
+from mrc.cli.units import powers_of_two, rate
 
 
 @dataclasses.dataclass(slots=True)
@@ -25,10 +25,35 @@ class Outcome:
     """BulkSender, Ping or FileSender, one a connection."""
     reverse: list[BulkReceiver]
     finished: bool = False
+    interrupted: bool = False
+    """Stopped before the time or count agreed on."""
     results: list[StreamResult] = dataclasses.field(default_factory=list)
     remote: dict[str, Any] = dataclasses.field(default_factory=dict)
     reverse_sent: list[StreamResult] = dataclasses.field(default_factory=list)
     reverse_results: list[StreamResult] = dataclasses.field(default_factory=list)
+
+    def stop_engines(self) -> None:
+        """Nothing more is posted."""
+        for engine in self.engines:
+            engine.stop()
+
+    def interrupt(self) -> None:
+        """Stop before the planned end."""
+        self.interrupted = True
+        self.stop_engines()
+
+    def finish_params(self, engine: Any) -> dict[str, Any]:
+        """What the receiver is told when it is asked for its figures."""
+        return {
+            "messages": engine.messages,
+            "bytes": engine.bytes,
+            "interrupted": self.interrupted,
+        }
+
+    @property
+    def files(self) -> list[dict[str, Any]]:
+        """One record a file, whatever became of it."""
+        return [f for engine in self.engines for f in getattr(engine, "files", [])]
 
     @property
     def sent_bytes(self) -> int:
@@ -63,12 +88,14 @@ class Outcome:
 
     @property
     def verified(self) -> bool:
-        """Every byte of every message, both directions, was compared and equal."""
+        """Every byte of every message, both directions, was compared and equal.
+
+        Of an interrupted test: of those that were sent. Files must be whole.
+        """
         if not self.run.params.verify or not self.finished or self.problems():
             return False
-        files = [f for engine in self.engines for f in getattr(engine, "sent", [])]
         if self.run.params.kind == "file":
-            return all(f["verified"] for f in files)
+            return all(f["verified"] for f in self.files)
         checked = [*self.results, *self.reverse_results]
         checked += [e.result for e in self.engines if hasattr(e, "result")]
         return self.sent_messages > 0 and all(r.checked == r.messages for r in checked)
@@ -126,6 +153,9 @@ def client_end(outcomes: Sequence[Outcome], options: SendOptions) -> dict[str, A
         last.run.cpu_percent, last.remote.get("cpu", (0.0, 0.0, 0.0))
     )
     end["verified"] = all(o.verified for o in outcomes)
+    planned = len(powers_of_two(*options.sweep)) if options.sweep else 1
+    complete = all(o.finished and not o.interrupted for o in outcomes)
+    end["interrupted"] = not complete or len(outcomes) < planned
     end["errors"] = [text for o in outcomes for text in o.problems()]
     end |= report.common_end(runs)
     end["mrc"] |= last.remote.get("gap") or report.gap(last.run) | {"longest_gap_source": "sender"}
@@ -134,7 +164,7 @@ def client_end(outcomes: Sequence[Outcome], options: SendOptions) -> dict[str, A
     if options.latency:
         end["latency_us"] = _histogram(outcomes).as_json()
     if options.files:
-        end["files"] = [f for engine in last.engines for f in engine.sent]
+        end["files"] = last.files
     if options.sweep:
         end["sweep"] = [sweep_row(o) for o in outcomes]
     return end
@@ -227,7 +257,9 @@ def server_end(
     results: Sequence[StreamResult],
     problems: Sequence[str],
     files: Sequence[dict[str, Any]],
+    *,
     complete: bool,
+    interrupted: bool,
 ) -> dict[str, Any]:
     """The `end` document of mrc-recv, of as much as there is."""
     begin = (run.start_ns - run.clock_ns) / 1e9
@@ -272,6 +304,7 @@ def server_end(
     else:
         checked = [r.checked for r in results]
         end["verified"] = whole and sum(messages) > 0 and checked == messages
+    end["interrupted"] = interrupted or not complete
     end["errors"] = list(problems)
     end |= report.common_end([run])
     end["mrc"] |= report.gap(run) | {"longest_gap_source": "receiver"}

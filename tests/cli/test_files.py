@@ -10,6 +10,7 @@ import os
 
 import pytest
 
+from mrc.cli import tables
 from mrc.cli.exits import Exit
 from mrc.cli.sink import FileSink, safe_name
 
@@ -133,6 +134,37 @@ async def test_an_interrupted_sender_leaves_no_partial_file(pair, source, target
     await pair.run(f"-s 1k -i 0 --file {source}/a.bin", f"-1 -i 0 -o {target}", during)
     assert pair.send.code == Exit.INTERRUPTED
     assert names(target) == []
+    for side in (pair.send, pair.recv):
+        file = side.end["files"][0]
+        assert (side.end["verified"], side.end["interrupted"]) == (False, True)
+        assert (file["name"], file["state"], file["verified"]) == ("a.bin", "incomplete", False)
+        assert tables.verified_line(side.end) == "interrupted; 0 of 1 files arrived"
+    assert pair.recv.code == Exit.FAILED
+    assert "a.bin" in pair.recv.json["error"]
+    assert pair.recv.end["files"][0]["received_bytes"] == pair.recv.end["sum_received"]["bytes"]
+
+
+@pytest.mark.parametrize("gone", ["sender", "receiver"])
+async def test_a_file_cut_short_is_named_at_both_ends(pair, source, wait_for, gone):
+    """And one whose turn never came, at the sender."""
+    pair.net.stall_at = 2
+
+    async def during():
+        await wait_for(lambda: bool(pair.net.stalled))
+        await wait_for(lambda: pair.net.clients[0].counters["bytes_acked"] == 128 << 10)
+        if gone == "receiver":
+            pair.recv.stop.request("interrupted by SIGINT")
+        else:
+            pair.net.clients[0].lose()
+            pair.net.clients[0].other.lose()
+
+    await pair.run(f"-s 64k -i 0 --file {source}/a.bin {source}/exact", during=during)
+    files = {f["name"]: f["state"] for f in pair.send.end["files"]}
+    assert files == {"a.bin": "incomplete", "exact": "not sent"}
+    assert [f["state"] for f in pair.recv.end["files"]] == ["incomplete"]
+    for end in (pair.send.end, pair.recv.end):
+        assert (end["verified"], end["interrupted"]) == (False, True)
+    assert pair.send.end["sum_sent"]["bytes"] == 128 << 10  # acknowledged, not merely posted
 
 
 async def test_a_full_disk_is_reported_at_both_ends(pair, source, target, monkeypatch):

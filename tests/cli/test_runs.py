@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mrc.cli import tables
 from mrc.cli.exits import Exit
 
 from .conftest import Side
@@ -17,7 +18,7 @@ async def test_every_message_is_compared(pair):
     await pair.run("-s 10000 -n 50 -i 0")
     assert pair.send.code == Exit.OK
     end = pair.send.end
-    assert end["verified"] is True
+    assert (end["verified"], end["interrupted"]) == (True, False)
     assert end["sum_sent"]["bytes"] == end["sum_received"]["bytes"] == 500_000
     assert end["streams"][0]["receiver"]["checked"] == 50
     assert pair.recv.code == Exit.OK
@@ -257,8 +258,20 @@ async def test_interrupted_sender_still_knows_what_arrived(pair, wait_for):
     assert pair.send.json["error"] == "interrupted by SIGINT"
     end = pair.send.end
     assert end["sum_sent"]["bytes"] == end["sum_received"]["bytes"] > 0
-    assert end["verified"] is True
+    for report in (end, pair.recv.end):
+        assert (report["verified"], report["interrupted"]) == (True, True)
+        assert tables.verified_line(report).startswith("interrupted; every byte")
     assert pair.recv.code == Exit.OK
+
+
+async def test_an_interrupted_sweep_says_so(pair, wait_for):
+    async def during():
+        await wait_for(lambda: pair.net.clients and pair.net.clients[0].counters["bytes_acked"] > 0)
+        pair.send.stop.request("interrupted by SIGINT")
+
+    await pair.run("--sweep 1k:4k -t 60 -i 0", during=during)
+    assert pair.send.end["interrupted"] is True
+    assert len(pair.send.end["sweep"]) == 1
 
 
 async def test_interrupted_while_nothing_moves(pair, wait_for, monkeypatch):
