@@ -9,13 +9,14 @@ from ipaddress import IPv6Address
 from typing import NamedTuple, Self, Unpack
 
 from ._core import MemWire
+from ._tcp import connect_tcp, resolve
 from ._waits import limit
 from .bringup import Local, prepare
 from .channel import Channel
 from .conn import Connection
 from .device import Context
 from .driver import Driver
-from .exchange import answer, expect_hello, greet, local_end, resolve
+from .exchange import answer, expect_hello, greet, local_end
 from .oob import RemoteRegion
 from .options import ConnectionOptions, OptionArgs
 from .port import Port
@@ -70,25 +71,19 @@ async def connect(
 
 async def _dial(host: str, port: int, local: str | None) -> Channel:
     """A channel to the first address that answers; the last error when none does."""
-    loop = asyncio.get_running_loop()
     source = None if local is None else (await resolve(local, 0))[0]
     error: OSError | None = None
     for address in await resolve(host, port):
-        sock = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
-        sock.setblocking(False)
         try:
-            if source is not None:
-                sock.bind(source)
-            await loop.sock_connect(sock, address)
-            reader, writer = await asyncio.open_connection(sock=sock)
+            sock = await connect_tcp(address, source)
         except OSError as exc:
-            sock.close()
             error = exc
+            continue
+        try:
+            return Channel(*await asyncio.open_connection(sock=sock))
         except BaseException:
             sock.close()
             raise
-        else:
-            return Channel(reader, writer)
     assert error is not None  # noqa: S101 - there was at least one address
     raise error
 

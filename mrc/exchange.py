@@ -7,11 +7,7 @@ queue pair, answers with its own half, and is ready to receive; the first then s
 
 from __future__ import annotations
 
-import asyncio
-import socket
-from ipaddress import IPv6Address
-from typing import Any
-
+from ._tcp import address_of
 from .bringup import Half, Local, complete, prepare
 from .channel import Channel
 from .conn import Connection
@@ -21,23 +17,7 @@ from .oob import ConnectionInfo, FrameError, hello, parse_hello
 from .options import ConnectionOptions
 from .types import Backend
 
-__all__ = ["address_of", "answer", "expect_hello", "greet", "local_end", "resolve"]
-
-
-async def resolve(host: str, port: int, *, passive: bool = False) -> list[tuple[Any, ...]]:
-    """IPv6 socket addresses. MrcUsageError: there are only IPv4 ones."""
-    infos = await asyncio.get_running_loop().getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE if passive else 0
-    )
-    found = [info[4] for info in infos if info[0] == socket.AF_INET6]
-    if not found:
-        raise MrcUsageError(f"{host} has no IPv6 address; MRC data paths need IPv6 here")
-    return found
-
-
-def address_of(name: Any) -> tuple[IPv6Address, int]:
-    """(address, zone number) of what getsockname or getpeername returns for IPv6."""
-    return IPv6Address(name[0].partition("%")[0]), name[3]
+__all__ = ["answer", "expect_hello", "greet", "local_end"]
 
 
 def local_end(driver: Driver, channel: Channel, options: ConnectionOptions) -> Local:

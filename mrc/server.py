@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from ._children import warn_unclosed
+from ._tcp import address_of, resolve
 from ._waits import Mailbox, limit
 from .bringup import prepare
 from .channel import Channel
@@ -19,7 +20,7 @@ from .conn import Connection
 from .device import Context
 from .driver import Driver
 from .errors import MrcError, MrcHandshakeError, MrcUsageError
-from .exchange import address_of, answer, local_end, resolve
+from .exchange import answer, local_end
 from .oob import OOB_VERSION, FrameError, parse_hello
 from .options import ConnectionOptions, OptionArgs
 
@@ -38,6 +39,8 @@ async def listen(
     **options: Unpack[OptionArgs],
 ) -> Server:
     """A server at "[address]:port", "address" or ":port"; port 0 takes a free one.
+
+    A link-local address needs its zone: "[fe80::1%eth0]:18515".
 
     MrcUsageError: arguments. OSError: the address or port is taken or not ours, or the system
     refuses the data port.

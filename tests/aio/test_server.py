@@ -157,6 +157,26 @@ async def test_ipv4_is_refused_in_words(host, raises_with):
         await mrc.listen(f"{host}:0")
 
 
+@pytest.mark.parametrize(
+    ("host", "error", "words"),
+    [
+        ("fe80::1", mrc.MrcUsageError, "needs a zone, e.g. fe80::1%eth0"),
+        ("fe80::1%", mrc.MrcUsageError, "needs a zone, e.g. fe80::1%eth0"),
+        ("::1%lo", mrc.MrcUsageError, "only a link-local address has a zone"),
+        ("fe80::1%nodev", OSError, "no interface nodev"),
+        ("fe80::1%4294967295", OSError, "no interface 4294967295"),
+        ("fe80::1%-1", OSError, "no interface -1"),
+    ],
+)
+async def test_a_zone_that_cannot_be_is_said_in_words(host, error, words, raises_with):
+    with raises_with(error, words):
+        await mrc.connect(host, timeout=5)
+    with raises_with(error, words):
+        await mrc.connect("::1", local=host, timeout=5)
+    with raises_with(error, words):
+        await mrc.listen(f"[{host}]:0")
+
+
 async def test_port_in_use(raises_with):
     async with await mrc.listen("[::1]:0") as server:
         port = server.sockname[1]

@@ -249,6 +249,9 @@ def test_strangers_disturb_nothing(net):
         ("nosuch.invalid", Exit.PEER, "unknown host"),
         ("::1 -p 1", Exit.PEER, "Connection refused"),
         ("127.0.0.1", Exit.USAGE, "IPv6"),
+        ("fe80::1", Exit.USAGE, "needs a zone, e.g. fe80::1%eth0"),
+        ("::1 -B fe80::1", Exit.USAGE, "needs a zone, e.g. fe80::1%eth0"),
+        ("fe80::1%nodev", Exit.ENVIRONMENT, "no interface nodev"),
     ],
 )
 @pytest.mark.parametrize("form", ["", "--json"])
@@ -267,6 +270,19 @@ def test_a_port_in_use(net):
     second = net.start("recv", f"-B ::1 -p {to.split()[-1]} --json")
     assert second.finish() == Exit.ENVIRONMENT
     assert "in use" in second.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("bind", "code", "words"),
+    [
+        ("fe80::1", Exit.USAGE, "needs a zone, e.g. fe80::1%eth0"),
+        ("fe80::1%nodev", Exit.ENVIRONMENT, "no interface nodev"),
+    ],
+)
+def test_a_receiver_without_a_zone(net, bind, code, words):
+    recv = net.start("recv", f"-B {bind}")
+    assert recv.finish() == code
+    assert words in recv.err
 
 
 def test_an_address_of_another_host(net):

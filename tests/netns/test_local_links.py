@@ -7,6 +7,8 @@ import textwrap
 
 import pytest
 
+from mrc.cli.exits import Exit
+
 pytestmark = pytest.mark.netns
 
 SETUP = """
@@ -15,18 +17,19 @@ ip link add va mtu {mtu} type veth peer name vb mtu {mtu}
 for dev in va vb; do ip link set $dev addrgenmode none; ip link set $dev up; done
 ip addr add fe80::1/64 dev va nodad
 ip addr add fe80::2/64 dev vb nodad
-exec {python} -c "$PROGRAM"
+exec "$@"
 """
 
 PROGRAM = textwrap.dedent(
     """
-    import asyncio, mrc
+    import asyncio, sys, mrc, uvloop
 
     async def main():
         async with await mrc.listen("[fe80::2%vb]:0") as server:
             port = server.sockname[1]
             a, b = await asyncio.gather(
-                mrc.connect("fe80::2%va", port, timeout=10), server.accept(timeout=10)
+                mrc.connect("fe80::2%va", port, timeout=10, local=sys.argv[1] or None),
+                server.accept(timeout=10),
             )
             source, target = bytearray(range(256)) * 500, bytearray(128_000)
             b.advertise("t", b.register(target))
@@ -37,20 +40,44 @@ PROGRAM = textwrap.dedent(
             await a.close()
             await b.close()
 
-    asyncio.run(main())
+    factory = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}[sys.argv[2]]
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(main())
     """
 )
 
 
-@pytest.mark.parametrize(("mtu", "path_mtu"), [(1280, 1024), (1500, 1024), (9000, 4096)])
-def test_link_local_zone_and_route_mtu(unshare, mtu, path_mtu):
-    script = SETUP.format(mtu=mtu, python=sys.executable)
-    done = subprocess.run(
-        [*unshare, "env", f"PROGRAM={PROGRAM}", "sh", "-e", "-c", script],
+def run_in(unshare, mtu: int, *argv: str) -> subprocess.CompletedProcess[str]:
+    """Run it where fe80::1%va and fe80::2%vb are the ends of one link."""
+    return subprocess.run(
+        [*unshare, "sh", "-e", "-c", SETUP.format(mtu=mtu), "sh", *argv],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize(("mtu", "path_mtu"), [(1280, 1024), (1500, 1024), (9000, 4096)])
+def test_link_local_zone_and_route_mtu(unshare, mtu, path_mtu, loop):
+    local = "fe80::1%va" if mtu == 1500 else ""
+    done = run_in(unshare, mtu, sys.executable, "-c", PROGRAM, local, loop)
     assert done.stderr == ""
     assert done.stdout.split() == ["True", "fe80::1", "fe80::2", str(path_mtu)]
+
+
+COMMANDS = """
+{python} -m mrc.cli.recv -1 -B fe80::2%vb -p 23000 --idle-timeout 20 --loop {loop} >recv.out &
+until grep -q listening recv.out; do kill -0 $! || exit 9; sleep 0.02; done
+{python} -m mrc.cli.send fe80::2%va -B fe80::1%va -p 23000 -n 20 -s 64k --loop {loop}
+wait $!
+"""
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_the_commands_take_zones(unshare, tmp_path, loop):
+    text = f"cd '{tmp_path}'" + COMMANDS.format(python=sys.executable, loop=loop)
+    done = run_in(unshare, 1500, "sh", "-e", "-c", text)
+    assert (done.returncode, done.stderr) == (Exit.OK, "")
+    assert "verified" in done.stdout
