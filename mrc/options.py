@@ -46,10 +46,10 @@ class ConnectionOptions:
     evs, sport_base: EV i is UDP source port sport_base + i; ignored with ev_profile (an EvProfile
     or a TOML file). A listener without ev_profile answers over as many EVs as its peer has, at most
     256.
-    backend: "auto" is raw for SRv6 profiles, else udp. udp_port: where we receive; the next free
-    one is taken. mtu: payload bytes of a packet, at most; the route and the peer may lower it.
-    depth: writes in flight. cc, window: controller and its bytes in flight (of fixed exactly, of
-    nscc at most). train: packets sent back to back on one path, and at most so many in one message
+    backend: "auto" is raw for SRv6 profiles, else udp; only raw takes those. udp_port: where we
+    receive; the next free one is taken. mtu: payload bytes of a packet, at most; the route and the
+    peer may lower it. depth: writes in flight. cc, window: controller and its bytes in flight (of
+    fixed exactly, of nscc at most). train: packets sent back to back on one path, and at most so many in one message
     to the kernel. mpr: window of PSNs, units of 128 (B.12). max_wimm: immediates in flight (B.8).
     imm_queue: immediates a receiver may leave unread before its sender waits. ack_timeout: 1.024
     us x 2^n; retry_linear, retry_exp: how often it is repeated, then doubled (B.9); by default 67
@@ -105,8 +105,18 @@ class ConnectionOptions:
             object.__setattr__(self, "ev_profile", EvProfile.load(self.ev_profile))
         if self.ev_profile is None:
             EvProfile.udp(self.evs, self.sport_base)  # refuses what cannot be
+        self._check_backend()
         if not isinstance(self.cc, CcProfile):
             object.__setattr__(self, "cc", _cc_profile(self.cc, self.window))
+
+    def _check_backend(self) -> None:
+        """Paths that the backend would ignore are refused."""
+        own = self.ev_profile
+        if isinstance(own, EvProfile) and _is_srv6(own) and self.backend not in ("auto", "raw"):
+            raise MrcUsageError(
+                f"{own.name or 'the EV profile'}: format {own.format.value} needs the raw backend; "
+                f"{self.backend} would ignore its paths"
+            )
 
     @property
     def cc_profile(self) -> CcProfile:
@@ -124,9 +134,12 @@ class ConnectionOptions:
         """The backend, "auto" resolved."""
         if self.backend != "auto":
             return Backend[self.backend.upper()]
-        own = self.ev_profile
-        srv6 = isinstance(own, EvProfile) and own.format in (EvFormat.SRV6, EvFormat.SRV6_SRH)
-        return Backend.RAW if srv6 else Backend.UDP
+        return Backend.RAW if _is_srv6(self.ev_profile) else Backend.UDP
+
+
+def _is_srv6(profile: object) -> bool:
+    """Its paths are outer headers, which only the raw backend writes (D.2)."""
+    return isinstance(profile, EvProfile) and profile.format in (EvFormat.SRV6, EvFormat.SRV6_SRH)
 
 
 def _cc_profile(name: str, window: int | None) -> CcProfile:

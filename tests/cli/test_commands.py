@@ -298,6 +298,15 @@ def test_a_profile_error_names_file_and_place(net, tmp_path):
     assert "evs.toml" in send.json()["error"]
 
 
+@pytest.mark.parametrize("program", ["send ::1", "recv -1 --idle-timeout 5"])
+def test_srv6_paths_over_the_udp_backend_are_refused(net, tmp_path, program):
+    (tmp_path / "evs.toml").write_text('format = "srv6"\n[[ev]]\nvalue = 49152\ndst = "fcbb::1"\n')
+    module, args = program.split(maxsplit=1)
+    side = net.start(module, f"{args} -p 1 --backend udp --ev-profile {tmp_path}/evs.toml")
+    assert side.finish() == Exit.USAGE
+    assert "evs.toml: format srv6 needs the raw backend" in side.err
+
+
 def test_raw_without_the_capability_names_it(net):
     prefix = []
     if os.geteuid() == 0:

@@ -54,12 +54,22 @@ def test_auto_backend_follows_the_profile(tmp_path):
     srv6 = mrc.EvProfile(mrc.EvFormat.SRV6, (entry,))
     assert ConnectionOptions().backend_kind() is mrc.Backend.UDP
     assert ConnectionOptions(ev_profile=srv6).backend_kind() is mrc.Backend.RAW
-    assert ConnectionOptions(ev_profile=srv6, backend="udp").backend_kind() is mrc.Backend.UDP
     path = tmp_path / "p.toml"
     path.write_text('format = "udp"\n[[ev]]\nvalue = 5\n')
     options = ConnectionOptions(ev_profile=str(path))
     assert options.backend_kind() is mrc.Backend.UDP
     assert [e.value for e in options.profile(16, 49152)] == [5]
+
+
+@pytest.mark.parametrize("fmt", [mrc.EvFormat.SRV6, mrc.EvFormat.SRV6_SRH])
+@pytest.mark.parametrize("backend", ["udp", "mem"])
+def test_srv6_paths_are_never_ignored(fmt, backend):
+    segment = IPv6Address("fcbb::2") if fmt is mrc.EvFormat.SRV6_SRH else None
+    entry = mrc.EvEntry(0xC000, dst=IPv6Address("fcbb::1"), srh=segment)
+    profile = mrc.EvProfile(fmt, (entry,), name="p.toml")
+    with pytest.raises(mrc.MrcUsageError, match=f"p.toml: format {fmt.value} needs the raw"):
+        ConnectionOptions(ev_profile=profile, backend=backend)
+    assert ConnectionOptions(ev_profile=profile, backend="raw").backend_kind() is mrc.Backend.RAW
 
 
 def test_peer_decides_the_evs_of_a_listener_without_profile():
