@@ -49,13 +49,13 @@ class ConnectionOptions:
     backend: "auto" is raw for SRv6 profiles, else udp; only raw takes those. udp_port: where we
     receive; the next free one is taken. mtu: payload bytes of a packet, at most; the route and the
     peer may lower it. depth: writes in flight. cc, window: controller and its bytes in flight (of
-    fixed exactly, of nscc at most). train: packets sent back to back on one path, and at most so many in one message
-    to the kernel. mpr: window of PSNs, units of 128 (B.12). max_wimm: immediates in flight (B.8).
-    imm_queue: immediates a receiver may leave unread before its sender waits. ack_timeout: 1.024
-    us x 2^n; retry_linear, retry_exp: how often it is repeated, then doubled (B.9); by default 67
-    ms, above any pause of a busy host, and 8.7 s until a silent peer is given up. sack_threshold:
-    bytes, 0 the default (H7). seed: of the engine, for a context made here. start_psn: 24 bits,
-    default random.
+    fixed exactly, of nscc at most). train: packets sent back to back on one path, and at most so
+    many in one message to the kernel. mpr: window of PSNs, units of 128 (B.12). max_wimm:
+    immediates in flight (B.8). imm_queue: immediates a receiver may leave unread before its sender
+    waits. ack_timeout: 1.024 us x 2^n; retry_linear, retry_exp: how often it is repeated, then
+    doubled (B.9); by default 67 ms, above any pause of a busy host, and 8.7 s until a silent peer
+    is given up. sack_threshold: bytes, 0 the default (H7). seed: of the engine, for a context made
+    here. start_psn: 24 bits, default random.
     """
 
     evs: int = 16
