@@ -25,7 +25,7 @@ class HumanOutput:
         self._colour = lines.is_terminal and not os.environ.get("NO_COLOR")
         self._table: str | None = None
         self._streams = 1
-        self._bidir = False
+        self._both = False
 
     def _line(self, text: str, colour: str = "") -> None:
         if colour and self._colour:
@@ -35,7 +35,7 @@ class HumanOutput:
     def start(self, data: dict[str, Any]) -> None:
         """Who talks to whom, and the head of the table that follows."""
         test = data["test_start"]
-        self._streams, self._bidir = test["num_streams"], test["bidir"]
+        self._streams = test["num_streams"]
         for connected in data["connected"] if not test.get("test") else ():
             self._line(tables.connection(connected))
         self._line(tables.plan(test))
@@ -51,7 +51,9 @@ class HumanOutput:
             return
         if self._table is None:
             self._table = "interval"
-            self._line(tables.interval_head(data["sum"]["sender"] or self._bidir), _BOLD)
+            roles = {flow["sender"] for flow in data["streams"]}
+            self._both = len(roles) == 2
+            self._line(tables.interval_head(True in roles, False in roles), _BOLD)
         for flow in data["streams"]:
             self._flow(f"{flow['socket']:3}", flow)
         if self._streams > 1:
@@ -62,8 +64,7 @@ class HumanOutput:
 
     def _flow(self, label: str, flow: dict[str, Any]) -> None:
         down = flow.get("paths_up", 1) < flow.get("paths_total", 1)
-        role = ("TX" if flow["sender"] else "RX") if self._bidir else ""
-        self._line(tables.interval_line(label, role, flow), _YELLOW if down else "")
+        self._line(tables.interval_line(label, flow, self._both), _YELLOW if down else "")
 
     def _events(self, events: Sequence[dict[str, Any]]) -> None:
         shown = [e for e in events if "SKIP" not in (e["from"], e["to"]) and e["from"] != e["to"]]
@@ -85,15 +86,18 @@ class HumanOutput:
             ("sent back", "sum_sent_bidir_reverse"),
             ("received back", "sum_received_bidir_reverse"),
         ):
-            if key in data:
-                self._line(_sum_line(label, data[key]), _BOLD if label == "received" else "")
+            source = data[key].get("source") if key in data else "unknown"
+            if source != "unknown":
+                words = "acknowledged" if source == "acknowledged" else label
+                self._line(_sum_line(words, data[key]), _BOLD if key == "sum_received" else "")
         for latency in [data["latency_us"]] if "latency_us" in data else []:
             self._line(tables.latency_line(latency))
         if "fairness" in data:
             self._line(tables.fairness_line(data["fairness"]))
         for line in tables.path_table(data["paths"]):
             self._line(line)
-        self._line(tables.counters_line(data["mrc"]))
+        for line in tables.counters_lines(data["mrc"]):
+            self._line(line)
         self._line(tables.gap_line(data["mrc"]))
         self._line(tables.cpu_line(data["cpu_utilization_percent"]))
         for line in tables.port_lines(data["ports"], data["drops"]):

@@ -112,6 +112,9 @@ def _add_up(flows: Sequence[dict[str, Any]], sender: bool) -> dict[str, Any] | N
         total["retransmits"] = sum(f["retransmits"] for f in mine)
         total["paths_up"] = min(f["paths_up"] for f in mine)
         total["paths_total"] = max(f["paths_total"] for f in mine)
+    else:
+        total["duplicates"] = sum(f["duplicates"] for f in mine)
+        total["out_of_order"] = sum(f["out_of_order"] for f in mine)
     return total
 
 
@@ -196,8 +199,10 @@ def remote_figures(reply: dict[str, Any]) -> dict[str, Any]:
     numbers = [seconds, gap_ms, step_ms, *cpu_percent]
     if not all(isinstance(n, int | float) and 0 <= n < 1e18 for n in numbers):
         raise ValueError("a figure is no number")
+    duplicates = reply.get("duplicates")
     return {
         "seconds": seconds,
+        "duplicates": duplicates if type(duplicates) is int and duplicates >= 0 else None,
         "cpu": tuple(cpu_percent),
         "gap": {
             "longest_gap_ms": gap_ms,

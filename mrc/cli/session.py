@@ -203,6 +203,7 @@ class Session:
             "reverse": reverse.as_json(),
             "seconds": round(run.progress.seconds, 6),
             "cpu": list(run.cpu_percent),
+            "duplicates": sum(g.qp.duplicates_received for g in run.grown()),
             **report.gap(run),
         }
 

@@ -48,14 +48,20 @@ def plan(test: dict[str, Any]) -> str:
     return ", ".join(words)
 
 
-def interval_head(sender: bool) -> str:
-    """Column titles."""
-    columns = f"{'Retr':>7}  {'Cwnd':>12}  Paths" if sender else f"{'OOO':>7}  {'Dup':>6}"
-    return f"[ ID] {'Interval':21} {'Transfer':>13} {'Bitrate':>16} {columns}"
+_SENDING = f"{'Retr':>7}  {'Cwnd':>12}  {'Paths':7}"
+_RECEIVING = f"{'OOO':>7}  {'Dup':>6}"
 
 
-def interval_line(label: str, role: str, flow: dict[str, Any]) -> str:
-    """One line below interval_head."""
+def interval_head(sends: bool, receives: bool) -> str:
+    """Column titles for what this end does; where it does both, the rows say TX or RX."""
+    first = f"{'Dir':5}{'Interval':17}" if sends and receives else f" {'Interval':21}"
+    columns = _SENDING * sends + " " * (sends and receives) + _RECEIVING * receives
+    return f"[ ID]{first} {'Transfer':>13} {'Bitrate':>16} {columns}".rstrip()
+
+
+def interval_line(label: str, flow: dict[str, Any], both: bool) -> str:
+    """One line below interval_head; `both`: this end sends and receives."""
+    role = ("TX" if flow["sender"] else "RX") if both else ""
     period = f"{flow['start']:7.2f}-{flow['end']:<7.2f} sec"
     line = (
         f"[{label}]{role:2}{period:20} {format_bytes(flow['bytes']):>13} "
@@ -65,9 +71,8 @@ def interval_line(label: str, role: str, flow: dict[str, Any]) -> str:
         window = format_bytes(flow["snd_cwnd"]) if flow.get("snd_cwnd") else "-"
         paths = f"{flow['paths_up']}/{flow['paths_total']}"
         return f"{line} {flow['retransmits']:7}  {window:>12}  {paths}"
-    if "out_of_order" in flow:
-        return f"{line} {flow['out_of_order']:7}  {flow['duplicates']:6}"
-    return line
+    skip = " " * (len(_SENDING) + 1) if both else ""
+    return f"{line} {skip}{flow['out_of_order']:7}  {flow['duplicates']:6}"
 
 
 def ev_name(ev: int) -> str:
@@ -166,22 +171,29 @@ def _by_plane(paths: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-def counters_line(mrc: dict[str, Any]) -> str:
-    """What the protocol did."""
-    return (
-        f"packets {mrc['packets_sent']} sent, {mrc['packets_retransmitted']} retransmitted "
-        f"({mrc['spurious_retransmits']} spurious), {mrc['packets_received']} received, "
-        f"{mrc['sacks_received']} SACKs, {mrc['nacks_received']} NACKs, "
-        f"{mrc['timeouts']} timeouts, {len(mrc['ev_events'])} path changes"
+def counters_lines(mrc: dict[str, Any]) -> Iterator[str]:
+    """What the protocol did, each direction with what it was answered."""
+    yield (
+        f"packets sent {mrc['packets_sent']}, {mrc['packets_retransmitted']} retransmitted "
+        f"({mrc['spurious_retransmits']} spurious), {mrc['timeouts']} timeouts; answered by "
+        f"{mrc['sacks_received']} SACKs, {mrc['nacks_received']} NACKs"
     )
+    yield (
+        f"packets received {mrc['packets_received']}, {mrc['duplicates_received']} duplicates, "
+        f"{mrc['ooo_received']} out of order; answered by {mrc['sacks_sent']} SACKs, "
+        f"{mrc['nacks_sent']} NACKs"
+    )
+    if mrc["ev_events"]:
+        yield f"{len(mrc['ev_events'])} path changes"
 
 
 def gap_line(mrc: dict[str, Any]) -> str:
-    """The longest silence."""
-    return (
-        f"longest time without new bytes at the {mrc['longest_gap_source']} "
-        f"{mrc['longest_gap_ms']:.1f} ms (+- {mrc['longest_gap_resolution_ms']:.1f})"
-    )
+    """The longest silence, and how exactly it is known: a look that came late may hide its ends."""
+    gap, step = mrc["longest_gap_ms"], mrc["longest_gap_resolution_ms"]
+    where = f"longest time without new bytes at the {mrc['longest_gap_source']}"
+    if step < gap:
+        return f"{where} about {gap:.1f} ms (+- {step:.1f})"
+    return f"{where} at most {gap + step:.1f} ms (two looks were {step:.1f} ms apart)"
 
 
 def cpu_line(cpu: dict[str, float]) -> str:

@@ -158,6 +158,7 @@ def client_end(outcomes: Sequence[Outcome], options: SendOptions) -> dict[str, A
     end["interrupted"] = not complete or len(outcomes) < planned
     end["errors"] = [text for o in outcomes for text in o.problems()]
     end |= report.common_end(runs)
+    end["mrc"] |= _spurious(outcomes, retransmits)
     end["mrc"] |= last.remote.get("gap") or report.gap(last.run) | {"longest_gap_source": "sender"}
     if options.parallel > 1 and not options.files:
         end["fairness"] = report.fairness([rate(e.bytes, last.seconds) for e in last.engines])
@@ -168,6 +169,20 @@ def client_end(outcomes: Sequence[Outcome], options: SendOptions) -> dict[str, A
     if options.sweep:
         end["sweep"] = [sweep_row(o) for o in outcomes]
     return end
+
+
+def _spurious(outcomes: Sequence[Outcome], retransmits: int) -> dict[str, Any]:
+    """Retransmissions that were in vain: what came twice, where the receiver has told.
+
+    A copy that the network made is not ours, hence never more than were sent again.
+    """
+    told = [o.remote.get("duplicates") for o in outcomes]
+    if None in told:
+        return {"spurious_source": "sender"}
+    return {
+        "spurious_retransmits": min(sum(filter(None, told)), retransmits),
+        "spurious_source": "receiver",
+    }
 
 
 def _received_seconds(outcome: Outcome) -> float:
@@ -221,8 +236,9 @@ def _reverse(outcome: Outcome, begin: float) -> dict[str, Any]:
     if not outcome.finished:
         received = sum(g.qp.bytes_received for g in outcome.run.grown())
     sent = sum(r.bytes for r in outcome.reverse_sent) if outcome.finished else received
+    source = "sender" if outcome.finished else "unknown"
     return {
-        "sum_sent_bidir_reverse": report.flow(begin, until, sent, sender=True),
+        "sum_sent_bidir_reverse": report.flow(begin, until, sent, sender=True, source=source),
         "sum_received_bidir_reverse": report.flow(begin, until, received, sender=False),
     }
 

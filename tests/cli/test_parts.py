@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The small parts: histogram, test data, progress, JSON, exit codes, tables."""
+"""The small parts: histogram, test data, progress, JSON, exit codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrc.cli import tables
 from mrc.cli.exits import CliError, Exit, from_exception
 from mrc.cli.flow import CreditReturn
 from mrc.cli.histogram import LatencyHistogram
@@ -299,27 +298,7 @@ async def test_work_beyond_the_grace_is_cancelled():
     assert cancelled == [1]
 
 
-# -- tables
-
-
-def path(ev: int, state: str = "GOOD") -> dict[str, Any]:
-    return {
-        "ev": ev,
-        "plane": 1 + ev % 4,
-        "state": state,
-        "packets_sent": 10,
-        "packets_lost": 0,
-        "retransmits": 0,
-        "ecn_marks": 0,
-        "rtt_us": {"min": 1.0, "avg": 2.0, "max": 3.0},
-    }
-
-
-def test_few_paths_have_a_row_each_and_many_a_row_a_plane():
-    assert len(list(tables.path_table([path(i) for i in range(16)]))) == 17
-    rows = list(tables.path_table([path(i) for i in range(256)]))
-    assert len(rows) == 5
-    assert "64 EVs" in rows[1]
+# -- modules and stdout
 
 
 def test_importing_the_commands_is_light():

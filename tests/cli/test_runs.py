@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from typing import Any
 
 import pytest
 
 from mrc.cli import tables
 from mrc.cli.exits import Exit
+from mrc.cli.human import HumanOutput
+from mrc.cli.output import Lines
 
 from .conftest import Side
 
@@ -262,6 +265,41 @@ async def test_interrupted_sender_still_knows_what_arrived(pair, wait_for):
         assert (report["verified"], report["interrupted"]) == (True, True)
         assert tables.verified_line(report).startswith("interrupted; every byte")
     assert pair.recv.code == Exit.OK
+
+
+@pytest.mark.parametrize(("sent_again", "spurious"), [(5, 3), (2, 2)])
+async def test_what_the_receiver_got_twice_was_sent_in_vain(pair, wait_for, sent_again, spurious):
+    """A copy made by the network is not ours: never more than were sent again."""
+    pair.net.stall_at = 5
+
+    async def during():
+        await wait_for(lambda: bool(pair.net.stalled))
+        pair.net.clients[0].counters["packets_retransmitted"] = sent_again
+        pair.net.clients[0].counters["spurious_retransmits"] = 1
+        pair.net.clients[0].other.counters["duplicates_received"] = 3
+        pair.net.release()
+
+    await pair.run("-n 10 -i 0", during=during)
+    mrc = pair.send.end["mrc"]
+    assert (mrc["spurious_retransmits"], mrc["spurious_source"]) == (spurious, "receiver")
+
+
+async def test_what_a_lost_receiver_could_not_tell_is_not_called_received(pair, wait_for):
+    pair.net.stall_at = 4
+
+    async def during():
+        await wait_for(lambda: bool(pair.net.stalled))
+        pair.net.clients[0].lose()
+        pair.net.clients[0].other.lose()
+
+    await pair.run("-s 1000 -n 50 -i 0 --bidir", during=during)
+    end = pair.send.end
+    assert end["mrc"]["spurious_source"] == "sender"
+    text = io.StringIO()
+    HumanOutput("mrc-send", Lines(text)).end(end)
+    labels = [line.split("  ")[0] for line in text.getvalue().splitlines()]
+    assert "acknowledged" in labels
+    assert not {"received", "sent back"} & set(labels)
 
 
 async def test_an_interrupted_sweep_says_so(pair, wait_for):
