@@ -124,7 +124,8 @@ def test_where_namespaces_are_off_the_setting_is_named(netns, setting: str):
         check=False,
     )
     assert done.returncode == 4, done.stdout + done.stderr
-    assert f"user.{setting}" in done.stderr
+    assert f"user.{setting} is 0 here" in done.stderr
+    assert f"as root: sysctl -w user.{setting}=10000" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -3,7 +3,13 @@
 
 import io
 import json
+import os
+import shutil
+import signal
 import socket
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +17,16 @@ import pytest
 from rich.console import Console
 
 from tools.demo import __main__ as command
+from tools.demo.folder import PREFIX, remove_stale, work_folder
 from tools.demo.scenario import CUT, Result
 from tools.demo.stage import SPORT_BASE, LoopbackStage
 from tools.demo.story import SenderClock, Story
 from tools.demo.summary import figures, remarks, show
 from tools.demo.view import screen
 
-PLACES = LoopbackStage().places()
+PLACES = {SPORT_BASE + i: (i % 4 + 1, i // 4 + 1) for i in range(16)}
 CUT_EV = next(ev for ev, place in PLACES.items() if place == CUT)
+ROOT = Path(__file__).parents[2]
 ZERO = 1000.0
 """The sender's second 0 on the monotonic clock."""
 
@@ -50,7 +58,7 @@ def interval(end: float, events=(), **states: Any) -> dict[str, Any]:
 
 def told(events: list[dict[str, Any]]) -> tuple[Story, Result]:
     """Cut at the sender's second 4, heal at 8."""
-    story = Story(PLACES, "a stage", begin=ZERO)
+    story = Story(list(PLACES), "a stage", PLACES, begin=ZERO)
     story.new_transfer("bulk")
     story.interval(interval(0.1), ZERO + 0.1 + 0.003)
     story.interval(interval(0.2), ZERO + 0.2)
@@ -197,6 +205,150 @@ def test_the_summary_says_what_happened():
     assert "WRONG" not in text
     text = printed(lambda console: show(figures(*told([])), console))
     assert "WRONG: the dead path was never retired" in text
+
+
+def test_before_the_first_report_no_path_is_said_to_be_in_use():
+    story = Story(list(PLACES), "a stage", PLACES)
+    for _ in range(2):
+        text = printed(lambda console: console.print(screen(story)))
+        assert "in use" not in text
+        assert "no figures yet, 16 paths" in text
+        assert story.usable == 0
+        story.interval(interval(0.1), ZERO)
+        assert "16/16 paths in use" in printed(lambda console: console.print(screen(story)))
+        story.new_transfer("the next one")
+
+
+def test_without_switches_there_is_no_talk_of_planes_and_spines():
+    stage = LoopbackStage()
+    story = Story(stage.evs(), stage.title, stage.places())
+    story.interval(interval(0.1, [event(0.05, "GOOD", "ASSUMED_BAD")]), ZERO)
+    _, result = told([])
+    text = printed(lambda console: console.print(screen(story)))
+    assert str(SPORT_BASE + 15) in text
+    assert max(len(line) for line in text.splitlines()) <= 80
+    found = figures(story, result)
+    text += printed(lambda console: show(found, console))
+    assert f"path {CUT_EV} GOOD -> ASSUMED_BAD" in text
+    for word in ("plane", "spine"):
+        assert word not in text
+        assert {path[word] for path in found["paths"]} == {None}
+
+
+def test_a_folder_is_gone_after_use_and_spared_while_in_use(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with work_folder() as folder:
+        (folder / "received").mkdir()
+        with work_folder() as other:
+            assert folder.is_dir()
+            assert other != folder
+        assert remove_stale(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_demo_left_is_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    code = (
+        "import signal\nfrom tools.demo.folder import work_folder\n"
+        "with work_folder() as folder:\n    print(folder, flush=True); signal.pause()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as living:
+        assert living.stdout is not None
+        folder = Path(living.stdout.readline().strip())
+        (folder / "random.bin").write_bytes(b"x" * 1000)
+        assert remove_stale(tmp_path) == []
+        living.kill()
+    assert folder.is_dir()
+    with work_folder() as mine:
+        assert list(tmp_path.iterdir()) == [mine]
+
+
+def test_stale_folders_are_neither_links_nor_files_nor_other_names(tmp_path):
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (tmp_path / f"{PREFIX}link").symlink_to(precious)
+    (tmp_path / f"{PREFIX}file").write_text("not a folder")
+    assert remove_stale(tmp_path) == []
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.fixture
+def demo(tmp_path) -> Iterator[list[str]]:
+    """The command line of a short demo over [::1]; it must leave no file and no process behind."""
+    yield [sys.executable, "-m", "tools.demo", "--loopback", "--duration", "1.5"]
+    assert list(tmp_path.iterdir()) == []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command_line = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            assert os.fsencode(tmp_path) not in command_line
+
+
+@pytest.mark.parametrize("lines", [0, 1, 3])
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_reader_that_leaves_is_no_crash(demo, tmp_path, lines: int, form: list[str]):
+    """make demo | head -2."""
+    with subprocess.Popen(
+        [*demo, *form],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for _ in range(0 if form else lines):
+            assert process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+    assert process.returncode == command.EXIT_UNREAD
+    assert said == "" if not form else "Traceback" not in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_demo_that_is_stopped_leaves_nothing(demo, tmp_path, number: signal.Signals):
+    with subprocess.Popen(
+        demo,
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        while "mrc-send" not in process.stdout.readline():
+            assert process.poll() is None
+        process.send_signal(number)
+        said = process.stdout.read()
+    assert process.returncode == command.EXIT_INTERRUPTED
+    assert "interrupted" in said
+    assert "Traceback" not in said
+
+
+def test_the_help_is_text_for_people(capsys):
+    with pytest.raises(SystemExit):
+        command.main(["--help"])
+    said = capsys.readouterr().out
+    assert "`" not in said
+    assert 'make demo ARGS="--duration 20"' in said
+
+
+def test_make_help_and_the_readme_name_the_options_of_the_demo():
+    make = shutil.which("make")
+    assert make, "make is missing"
+    listed = subprocess.run([make, "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    line = next(line for line in listed.stdout.splitlines() if line.startswith("demo "))
+    assert 'ARGS="--duration 20"' in line
+    assert 'make demo ARGS="--duration 20"' in (ROOT / "README.md").read_text()
 
 
 @pytest.mark.parametrize("argv", [["--duration", "0"], ["--duration", "x"], ["--file", "none"]])

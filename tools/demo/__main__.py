@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""``python -m tools.demo``: one connection over 16 SRv6 paths, a cut and a heal, live."""
+"""The command line: ``python -m tools.demo``, or ``make demo ARGS=...``."""
 
 from __future__ import annotations
 
@@ -9,38 +9,49 @@ import contextlib
 import json
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from tools.netlab import Fabric, FabricError, FabricUnavailableError
 
-from tools.netlab import Fabric, FabricUnavailableError
-
+from .folder import work_folder
 from .programs import DemoError, find
 from .scenario import Director, Result, make_file
 from .stage import FabricStage, LoopbackStage, Stage
 from .story import Story
 from .summary import figures, show
-from .view import watch
+from .view import Output, hush, watch
 
 EXIT_OK, EXIT_USAGE, EXIT_WRONG, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 0, 1, 2, 4, 130
+EXIT_UNREAD = 141
+"""Nobody reads what we say: the code of a program that SIGPIPE ended."""
 FILE_MB = 128
 
 
 def main(argv: list[str] | None = None) -> int:
     """The command; returns its exit code."""
     options = _parser().parse_args(argv)
-    console = Console(stderr=options.json)  # stdout belongs to the JSON object then
+    console = Output(stderr=options.json)  # stdout belongs to the JSON object then
+    try:
+        return _run(options, console)
+    except BrokenPipeError:
+        hush(sys.stdout)
+        return EXIT_UNREAD
+
+
+def _run(options: argparse.Namespace, console: Output) -> int:
+    """Everything, in words. BrokenPipeError: the reader has left."""
     try:
         found = _demo(options, console)
     except (KeyboardInterrupt, asyncio.CancelledError):
         return _fail(options, console, EXIT_INTERRUPTED, "interrupted")
-    except DemoError as error:
+    except BrokenPipeError:
+        raise
+    except (DemoError, FabricError, OSError) as error:
         return _fail(options, console, EXIT_ENVIRONMENT, str(error))
     if options.json:
-        print(json.dumps(found, allow_nan=False))
+        print(json.dumps(found, allow_nan=False), flush=True)
     else:
         show(found, console)
     return EXIT_WRONG if found["problems"] else EXIT_OK
@@ -52,7 +63,12 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="python -m tools.demo", description=__doc__)
+    parser = _Parser(
+        prog="python -m tools.demo",
+        description="One connection over 16 SRv6 paths in a fabric of network namespaces: a file,"
+        " then bulk traffic while one spine is cut and healed; shown live, and judged at the end.",
+        epilog='By make: make demo ARGS="--duration 20"',
+    )
     parser.add_argument(
         "--duration", type=_seconds, default=12.0, metavar="S", help="bulk traffic (default 12)"
     )
@@ -76,21 +92,18 @@ def _file(text: str) -> Path:
     return path
 
 
-def _fail(options: argparse.Namespace, console: Console, code: int, text: str) -> int:
+def _fail(options: argparse.Namespace, console: Output, code: int, text: str) -> int:
     if options.json:
-        print(json.dumps({"error": text}))
+        print(json.dumps({"error": text}), flush=True)
     else:
         console.print(f"demo: {text}", style="bold red", highlight=False, markup=False)
     return code
 
 
-def _demo(options: argparse.Namespace, console: Console) -> dict[str, Any]:
+def _demo(options: argparse.Namespace, console: Output) -> dict[str, Any]:
     find("mrc-send")  # say so before building anything
-    with tempfile.TemporaryDirectory(prefix="mrc-demo-") as name, _stage(
-        options, Path(name), console
-    ) as stage:
-        folder = Path(name)
-        story = Story(stage.places(), stage.title)
+    with work_folder() as folder, _stage(options, folder, console) as stage:
+        story = Story(stage.evs(), stage.title, stage.places())
         file = options.file or make_file(folder, FILE_MB << 20)
         director = Director(stage, story, folder, file, options.duration)
         result = asyncio.run(_play(director, console, quiet=options.json))
@@ -98,7 +111,7 @@ def _demo(options: argparse.Namespace, console: Console) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _stage(options: argparse.Namespace, folder: Path, console: Console) -> Iterator[Stage]:
+def _stage(options: argparse.Namespace, folder: Path, console: Output) -> Iterator[Stage]:
     with contextlib.ExitStack() as stack:
         if not options.loopback:
             try:
@@ -115,20 +128,26 @@ def _stage(options: argparse.Namespace, folder: Path, console: Console) -> Itera
         yield LoopbackStage()
 
 
-async def _play(director: Director, console: Console, *, quiet: bool) -> Result:
+async def _play(director: Director, console: Output, *, quiet: bool) -> Result:
     play = asyncio.current_task()
     assert play is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, play.cancel)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, play.cancel)
     if quiet:
         return await director.play()
     console.print(director.stage.title, highlight=False)
-    watcher = asyncio.create_task(watch(director.story, console))
+    playing = asyncio.create_task(director.play())
+    watching = asyncio.create_task(watch(director.story, console))
     try:
-        return await director.play()
+        await asyncio.wait({playing, watching}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        watcher.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await watcher
+        playing.cancel()
+        await asyncio.gather(playing, return_exceptions=True)
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+    if not watching.cancelled():  # nobody watches any more
+        watching.result()
+    return playing.result()
 
 
 if __name__ == "__main__":

@@ -36,8 +36,11 @@ class Stage(Protocol):
     def listens(self) -> bool:
         """Whether the receiver has its TCP port open."""
 
+    def evs(self) -> Sequence[int]:
+        """The EVs of the paths."""
+
     def places(self) -> Mapping[int, Spine]:
-        """Where each EV goes: its plane and its place within the plane, both 1-based."""
+        """Where each EV goes, its plane and its spine, both 1-based; empty without switches."""
 
     def carried(self) -> Mapping[int, int]:
         """Bytes from the sender that the wire itself counted, by EV; empty where nobody counts."""
@@ -80,6 +83,10 @@ class FabricStage:
         """As the receiving host's kernel says."""
         return self.fabric.hosts[1].listens(self.port)
 
+    def evs(self) -> list[int]:
+        """The source ports."""
+        return list(self.places())
+
     def places(self) -> dict[int, Spine]:
         """By source port."""
         return {path.sport: spine_of(path) for path in self.fabric.hosts[0].paths()}
@@ -121,9 +128,13 @@ class LoopbackStage:
         """As this host's kernel says."""
         return tcp_listens(Path("/proc/net/tcp6").read_text(), self.port)
 
+    def evs(self) -> list[int]:
+        """The source ports."""
+        return [SPORT_BASE + i for i in range(PATHS)]
+
     def places(self) -> dict[int, Spine]:
-        """Four by four, to be shown in the same form."""
-        return {SPORT_BASE + i: (i % 4 + 1, i // 4 + 1) for i in range(PATHS)}
+        """There are no switches here."""
+        return {}
 
     def carried(self) -> dict[int, int]:
         """Nobody counts per path here."""

@@ -17,11 +17,10 @@ HISTORY = 120
 
 @dataclass
 class PathRow:
-    """One path as the sender reports it."""
+    """One path as the sender reports it; the state is None before the first report."""
 
     ev: int
-    place: Spine
-    state: str = "GOOD"
+    state: str | None = None
     bytes: int = 0
     bits_per_second: float = 0.0
 
@@ -50,10 +49,12 @@ class SenderClock:
 class Story:
     """Everything known. Times are on the monotonic clock, ``begin`` is zero for people."""
 
-    places: Mapping[int, Spine]
+    evs: Sequence[int]
     title: str
+    places: Mapping[int, Spine]
+    """Where each EV goes; empty where there are no switches."""
     begin: float = field(default_factory=time.monotonic)
-    phase: str = "building"
+    phase: str = "starting"
     log: list[tuple[float, str]] = field(default_factory=list)
     goodput: deque[float] = field(default_factory=lambda: deque(maxlen=HISTORY))
     peak: float = 0.0
@@ -71,7 +72,7 @@ class Story:
 
     def __post_init__(self) -> None:
         """One row per path, in the order of the EVs."""
-        self.paths = {ev: PathRow(ev, self.places[ev]) for ev in sorted(self.places)}
+        self.paths = {ev: PathRow(ev) for ev in sorted(self.evs)}
 
     def say(self, text: str, at: float | None = None) -> None:
         """Add a line to the log."""
@@ -79,7 +80,7 @@ class Story:
 
     @property
     def usable(self) -> int:
-        """How many paths carry data."""
+        """How many paths carry data, as the sender last reported."""
         return sum(row.state in ("GOOD", "SKIP") for row in self.paths.values())
 
     @property
@@ -95,7 +96,7 @@ class Story:
         self.goodput.clear()
         self.flowing.clear()
         for row in self.paths.values():
-            row.bytes, row.bits_per_second, row.state = 0, 0.0, "GOOD"
+            row.bytes, row.bits_per_second, row.state = 0, 0.0, None
 
     def interval(self, data: Mapping[str, Any], arrival: float) -> None:
         """One report of the sender."""
@@ -146,7 +147,9 @@ class Story:
 
     def name(self, ev: int) -> str:
         """A path in words."""
-        plane, spine = self.places.get(ev, (0, 0))
+        if ev not in self.places:
+            return f"path {ev}"
+        plane, spine = self.places[ev]
         return f"path {ev} (plane {plane}, spine {spine})"
 
 

@@ -54,7 +54,7 @@ def figures(story: Story, result: Result) -> dict[str, Any]:
 def _paths(story: Story, result: Result) -> list[dict[str, Any]]:
     found = []
     for path in result.bulk_end.get("paths", []):
-        plane, spine = story.places.get(path["ev"], (path["plane"], 0))
+        plane, spine = story.places.get(path["ev"], (None, None))
         found.append({**path, "plane": plane, "spine": spine, "wire": result.wire.get(path["ev"])})
     return found
 
@@ -175,15 +175,16 @@ def _path_table(found: Mapping[str, Any]) -> Table:
     paths = found["paths"]
     mean = sum(p["bytes_sent"] for p in paths) / len(paths) if paths else 0.0
     wire = any(p["wire"] is not None for p in paths)
+    switches = any(p["plane"] is not None for p in paths)
     table = Table(title="what each path carried in the bulk transfer", box=None, padding=(0, 1))
-    names = ["EV", "plane", "spine", "MB", "x mean", "lost", "resent", "RTT us", "state"]
-    for name in names[:-1]:
+    names = ["EV", *(["plane", "spine"] if switches else []), "MB", "x mean"]
+    names += ["lost", "resent", "RTT us", *(["MB at spine"] if wire else [])]
+    for name in names:
         table.add_column(name, justify="right")
-    if wire:
-        table.add_column("MB at spine", justify="right")
-    table.add_column(names[-1])
+    table.add_column("state")
     for p in paths:
-        cells = [p["ev"], p["plane"], p["spine"], f"{p['bytes_sent'] / 1e6:.0f}"]
+        cells = [p["ev"], *([p["plane"], p["spine"]] if switches else [])]
+        cells += [f"{p['bytes_sent'] / 1e6:.0f}"]
         cells += [f"{p['bytes_sent'] / mean:.2f}" if mean else "-", p["packets_lost"]]
         cells += [p["retransmits"], f"{p['rtt_us']['avg']:.0f}"]
         cells += [f"{p['wire'] / 1e6:.0f}" if p["wire"] is not None else "-"] if wire else []

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import time
 from collections.abc import Iterator
+from typing import IO
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -19,10 +22,28 @@ REFRESH_S = 0.1
 PLAIN_S = 1.0
 LOG_LINES = 8
 BAR = 8
+COLUMNS = 4
 BLOCKS = " ▁▂▃▄▅▆▇█"
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 STYLES = {"GOOD": "green", "SKIP": "yellow", "ASSUMED_BAD": "bold red", "DENIED": "dim"}
 WORDS = {"SKIP": "skip", "ASSUMED_BAD": "BAD", "DENIED": "denied"}
+
+
+class Output(Console):
+    """A console whose reader may leave: that is a BrokenPipeError once, and silence after it."""
+
+    def on_broken_pipe(self) -> None:
+        """Replaces rich's SystemExit, which an event loop cannot survive."""
+        self.quiet = True
+        hush(self.file)
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
+def hush(file: IO[str]) -> None:
+    """What is still buffered for it, and all that comes, goes nowhere."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, file.fileno())
+    os.close(null)
 
 
 async def watch(story: Story, console: Console) -> None:
@@ -67,7 +88,9 @@ def _time(story: Story, at: float | None = None) -> str:
 
 
 def _headline(story: Story) -> str:
-    now = story.goodput[-1] if story.goodput else 0.0
+    if not story.goodput:
+        return f"no figures yet, {len(story.paths)} paths"
+    now = story.goodput[-1]
     return f"{now / 1e9:6.2f} Gbit/s   {story.usable}/{len(story.paths)} paths in use"
 
 
@@ -89,10 +112,13 @@ def _sparkline(story: Story) -> str:
 
 
 def _grid(story: Story) -> Table:
+    """Planes are columns and spines rows; without switches, just the source ports."""
+    if not story.places:
+        return _list(story)
     planes = sorted({place[0] for place in story.places.values()})
     spines = sorted({place[1] for place in story.places.values()})
-    rows = {row.place: row for row in story.paths.values()}
-    top = max((row.bits_per_second for row in rows.values()), default=0.0)
+    rows = {place: story.paths[ev] for ev, place in story.places.items()}
+    top = _top(story)
     table = Table(box=None, padding=(0, 1))
     table.add_column("Gbit/s", style="dim")
     for plane in planes:
@@ -103,7 +129,24 @@ def _grid(story: Story) -> Table:
     return table
 
 
+def _list(story: Story) -> Table:
+    rows, top = list(story.paths.values()), _top(story)
+    table = Table(box=None, padding=(0, 1), show_header=False)
+    for begin in range(0, len(rows), COLUMNS):
+        cells: list[RenderableType] = []
+        for row in rows[begin : begin + COLUMNS]:
+            cells += [str(row.ev), _cell(row, top)]
+        table.add_row(*cells)
+    return table
+
+
+def _top(story: Story) -> float:
+    return max((row.bits_per_second for row in story.paths.values()), default=0.0)
+
+
 def _cell(row: PathRow, top: float) -> Text:
+    if row.state is None:
+        return Text("-", style="dim")
     value = WORDS.get(row.state, f"{row.bits_per_second / 1e9:.2f}")
     share = row.bits_per_second / top if top else 0.0
     return Text.assemble((_bar(share), STYLES.get(row.state, "")), f" {value}")

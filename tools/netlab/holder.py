@@ -29,6 +29,7 @@ CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
 PR_SET_NAME = 15
 MESSAGE_MAX = 1 << 20
+LIMIT_ENOUGH = 10_000
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -56,16 +57,32 @@ def read(path: str) -> str:
         return ""
 
 
+def switch(setting: str, value: int, otherwise: str = "") -> str:
+    """What an administrator can do about a sysctl."""
+    return f"as root: sysctl -w {setting}={value}{otherwise}"
+
+
+def limit_reached(what: str, setting: str, limit: str) -> RefusedError:
+    """Too many namespaces of a kind: the kernel words it ENOSPC, and counts outer limits, too."""
+    if not limit.isdigit() or int(limit) >= LIMIT_ENOUGH:
+        missing = f"no more {what}: used up, or {setting} is lower outside of this container"
+    else:
+        missing = f"no more {what}: {setting} is {limit} here"
+    return RefusedError(missing, switch(setting, LIMIT_ENOUGH))
+
+
 def why_no_userns(error: OSError) -> RefusedError:
     """Name the setting that forbids user namespaces, as far as it can be told."""
+    off = "kernel.unprivileged_userns_clone"
     if read("/proc/sys/kernel/unprivileged_userns_clone") == "0":
-        return RefusedError("user namespaces are off", "sysctl kernel.unprivileged_userns_clone=1")
-    if error.errno == errno.ENOSPC:  # this is how the kernel words it
-        return RefusedError("no more user namespaces", "sysctl user.max_user_namespaces=10000")
+        return RefusedError(f"user namespaces are off, {off} is 0 here", switch(off, 1))
+    if error.errno == errno.ENOSPC:
+        limit = read("/proc/sys/user/max_user_namespaces")
+        return limit_reached("user namespaces", "user.max_user_namespaces", limit)
     if read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
         return RefusedError(
             "AppArmor forbids user namespaces to ordinary users",
-            "sysctl kernel.apparmor_restrict_unprivileged_userns=0, or run as root",
+            switch("kernel.apparmor_restrict_unprivileged_userns", 0, ", or run this as root"),
         )
     return RefusedError(
         f"user namespaces are refused ({error.strerror})",
@@ -73,10 +90,10 @@ def why_no_userns(error: OSError) -> RefusedError:
     )
 
 
-def why_no_netns(error: OSError) -> RefusedError:
-    """The same for network namespaces."""
+def why_no_netns(error: OSError, limit: str) -> RefusedError:
+    """The same for network namespaces, whose sysctl had the value ``limit``."""
     if error.errno == errno.ENOSPC:
-        return RefusedError("no more network namespaces", "sysctl user.max_net_namespaces=10000")
+        return limit_reached("network namespaces", "user.max_net_namespaces", limit)
     return RefusedError(
         f"network namespaces are refused ({error.strerror})", "needs CAP_SYS_ADMIN"
     )
@@ -102,6 +119,8 @@ class Holder:
 
     def __init__(self) -> None:
         self.fds: dict[str, int] = {}
+        # read now: a user namespace that we enter later shows limits of its own
+        self.net_limit = read("/proc/sys/user/max_net_namespaces")
 
     def op_enter(self, userns: bool | None) -> dict[str, Any]:
         """Get the right to make namespaces. None: directly if allowed, else by a user namespace."""
@@ -112,14 +131,14 @@ class Holder:
                 call(_libc.unshare(CLONE_NEWNET))
             except OSError as error:
                 if userns is False:
-                    raise why_no_netns(error) from error
+                    raise why_no_netns(error, self.net_limit) from error
             else:
                 return {"pid": os.getpid(), "userns": False}
         enter_userns()
         try:
             call(_libc.unshare(CLONE_NEWNET))
         except OSError as error:
-            raise why_no_netns(error) from error
+            raise why_no_netns(error, self.net_limit) from error
         return {"pid": os.getpid(), "userns": True}
 
     def op_create(self, names: list[str]) -> dict[str, Any]:
@@ -128,7 +147,7 @@ class Holder:
             try:
                 call(_libc.unshare(CLONE_NEWNET))
             except OSError as error:
-                raise why_no_netns(error) from error
+                raise why_no_netns(error, self.net_limit) from error
             self.fds[name] = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         return {"fds": self.fds}
 
