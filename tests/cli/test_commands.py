@@ -41,17 +41,20 @@ class Program:
     def line(self, stream, pattern: str) -> re.Match[str]:
         """Read lines until one matches; AssertionError after a limit or at the end."""
         until = time.monotonic() + LIMIT_S
-        seen = []
+        seen = [""]
+        # Byte by byte: what a text stream reads ahead would be hidden from select.
         while time.monotonic() < until:
             if not select.select([stream], [], [], 0.2)[0]:
                 continue
-            text = stream.readline()
-            seen.append(text)
-            match = re.search(pattern, text)
-            if match:
-                return match
-            if not text:
+            byte = os.read(stream.fileno(), 1)
+            if not byte:
                 break
+            seen[-1] += byte.decode("latin-1")
+            if byte != b"\n":
+                continue
+            if match := re.search(pattern, seen[-1]):
+                return match
+            seen.append("")
         raise AssertionError(f"no {pattern!r} in {seen}")
 
     def finish(self) -> int:
