@@ -91,7 +91,7 @@ async def connect_tcp(address: SockAddr, source: SockAddr | None) -> socket.sock
     try:
         sock.setblocking(False)
         if source is not None:
-            sock.bind(source)
+            _bind(sock, source)
         error = sock.connect_ex(address)
         if error == errno.EINPROGRESS:
             await _writable(sock)
@@ -103,6 +103,13 @@ async def connect_tcp(address: SockAddr, source: SockAddr | None) -> socket.sock
         sock.close()
         raise OSError(error, os.strerror(error))
     return sock
+
+
+def _bind(sock: socket.socket, source: SockAddr) -> None:
+    try:
+        sock.bind(source)
+    except OSError as exc:
+        raise OSError(exc.errno, f"local address {source[0]}: {exc.strerror}") from exc
 
 
 async def _writable(sock: socket.socket) -> None:

@@ -61,10 +61,10 @@ class Channel:
         """Queue a frame. FrameError: not expressible. MrcPeerLost: the peer does not read."""
         frame = encode_frame(message)
         if self._writer.is_closing():
-            raise MrcPeerLost("the out-of-band channel is closed")
+            raise MrcPeerLost("the TCP connection to the peer is closed")
         if self._writer.transport.get_write_buffer_size() > _BACKLOG_BYTES_MAX:
             self.abort()
-            raise MrcPeerLost("the peer does not read its out-of-band channel")
+            raise MrcPeerLost("the peer does not read its TCP connection")
         self._writer.write(frame)
 
     async def recv(self) -> dict[str, Any] | None:

@@ -274,10 +274,10 @@ class Connection:
             while (message := await self._channel.recv()) is not None:
                 self._on_message(message)
         except FrameError as exc:
-            self._lose(MrcPeerLost(f"the peer's out-of-band channel: {exc}"), tell=True)
+            self._lose(MrcPeerLost(f"the TCP connection to the peer: {exc}"), tell=True)
             return
         if not self._peer_bye.done():
-            self._lose(MrcPeerLost("the peer vanished: its out-of-band channel ended"))
+            self._lose(MrcPeerLost("the peer vanished: the TCP connection to it ended"))
 
     def _on_message(self, message: dict[str, Any]) -> None:
         match message.get("type"):

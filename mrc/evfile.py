@@ -57,8 +57,11 @@ def load_profile(path: Path) -> EvProfile:
     raw = path.read_bytes()
     try:
         document = tomllib.loads(raw.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
-        raise MrcProfileError(f"{path}: {exc}") from exc
+    except UnicodeDecodeError as exc:
+        line = raw.count(b"\n", 0, exc.start) + 1
+        raise MrcProfileError(f"{path}: line {line}: is not UTF-8 text") from exc
+    except tomllib.TOMLDecodeError as exc:
+        raise MrcProfileError(f"{path}: is not TOML: {exc}") from exc
     return parse_profile(document, str(path))
 
 
@@ -100,7 +103,7 @@ class _Place:
         if value is None:
             self.fail(key, "is missing")
         if not isinstance(value, int) or isinstance(value, bool):
-            self.fail(key, f"{value!r} is not an integer")
+            self.fail(key, f"{_shown(value)} is not an integer")
         if not low <= value <= high:
             self.fail(key, f"{value} is not in {low}..{high}")
         return value
@@ -110,11 +113,11 @@ class _Place:
             return None
         text = table[key]
         if not isinstance(text, str):
-            self.fail(key, f"{text!r} is not an IPv6 address in quotes")
+            self.fail(key, f"{_shown(text)} is not an IPv6 address in quotes")
         try:
             return IPv6Address(text)
-        except AddressValueError as exc:
-            self.fail(key, f"{text!r} is not an IPv6 address ({exc})")
+        except AddressValueError:
+            self.fail(key, f"{text!r} is not an IPv6 address")
 
     def tables(self, document: Mapping[str, Any], key: str) -> list[tuple[_Place, dict[str, Any]]]:
         found = document[key]
@@ -125,11 +128,22 @@ class _Place:
         return [(_Place(self.source, f"[[{key}]] {i}"), t) for i, t in enumerate(found, 1)]
 
 
+def _shown(value: object) -> str:
+    """A value as the file has it; what cannot be said on a line as what it is."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_shown, value))}]"
+    if isinstance(value, dict):
+        return "a table"
+    return repr(value) if isinstance(value, str | int | float) else str(value)
+
+
 def _format(place: _Place, document: Mapping[str, Any]) -> EvFormat:
     known = [f.value for f in EvFormat]
     text = document.get("format")
     if text not in known:
-        reason = "is missing" if text is None else f"{text!r} is not known"
+        reason = "is missing" if text is None else f"{_shown(text)} is not known"
         place.fail("format", f"{reason}; one of {', '.join(known)}")
     return EvFormat(text)
 
@@ -140,7 +154,7 @@ def _explicit(place: _Place, document: Mapping[str, Any]) -> list[EvEntry]:
         here.known_keys(table, _EV_KEYS)
         backup = table.get("backup", False)
         if not isinstance(backup, bool):
-            here.fail("backup", f"{backup!r} is not true or false")
+            here.fail("backup", f"{_shown(backup)} is not true or false")
         entries.append(
             EvEntry(
                 value=here.integer(table, "value", None, 0, 0xFFFFFFFF),
@@ -171,7 +185,7 @@ def _fields(
     if not isinstance(widths, list | tuple) or not all(
         isinstance(w, int) and not isinstance(w, bool) and 1 <= w <= 32 for w in widths
     ):
-        place.fail("widths", f"{widths} is not a list of widths of 1..32 bits")
+        place.fail("widths", f"{_shown(widths)} is not a list of widths of 1..32 bits")
     if sum(widths) > VALUE_BITS[fmt]:
         place.fail("widths", f"{sum(widths)} bits, format {fmt.value} has {VALUE_BITS[fmt]}")
     tables = place.tables(document, "field")

@@ -163,7 +163,8 @@ class Server:
             self.strangers += 1
             channel.abort()
         except (MrcError, OSError) as exc:
-            reason = str(exc) or type(exc).__name__
+            words = exc.strerror if isinstance(exc, OSError) else None  # not "[Errno 98] ..."
+            reason = words or str(exc) or type(exc).__name__
             self.refusals[reason] = self.refusals.get(reason, 0) + 1
             with suppress(MrcError, FrameError):
                 channel.send({"type": "refuse", "oob": OOB_VERSION, "reason": reason[:500]})

@@ -19,7 +19,7 @@ from mrc.cli.protocol import IMM_QUEUE, PROTOCOL, SPARE_WRITES, StreamResult, Te
 from mrc.cli.run import TestRun
 from mrc.cli.stop import Stop
 from mrc.cli.stream import Stream
-from mrc.cli.units import powers_of_two
+from mrc.cli.units import format_seconds, powers_of_two
 from mrc.cli.verdict import Outcome, client_end, failure, sweep_row
 from mrc.ev import EvProfile
 
@@ -279,7 +279,7 @@ async def _watched(run: TestRun, work: asyncio.Future[_T]) -> _T:
         while not work.done():
             left = SILENCE_S - run.progress.idle_seconds
             if left <= 0:
-                raise CliError(Exit.PEER, f"no progress for {SILENCE_S:g} seconds")
+                raise CliError(Exit.PEER, f"no progress for {format_seconds(SILENCE_S)}")
             await asyncio.wait({work}, timeout=left)
         return work.result()
     finally:

@@ -60,7 +60,7 @@ def from_exception(error: BaseException, peer: str) -> CliError | None:
     if isinstance(error, MrcResourceError):
         return CliError(Exit.ENVIRONMENT, str(error))
     if isinstance(error, MrcError):
-        return CliError(Exit.PEER, f"{peer}: {error}")
+        return CliError(Exit.PEER, f"{peer}: {_way_out(str(error))}")
     if isinstance(error, socket.gaierror):
         return CliError(Exit.PEER, f"unknown host: {peer}: {error.strerror}")
     if isinstance(error, TimeoutError) and error.errno is None:
@@ -78,6 +78,19 @@ def _from_os_error(error: OSError, peer: str) -> CliError:
         return CliError(Exit.PEER, f"{peer}: {text}")
     if error.filename is not None:
         text = f"{error.filename}: {text}"
-    if error.errno in (errno.EPERM, errno.EACCES) and "CAP_" not in text and not error.filename:
-        text += " (the raw backend needs CAP_NET_RAW; --backend udp needs no privilege)"
-    return CliError(Exit.ENVIRONMENT, text)
+    return CliError(Exit.ENVIRONMENT, _way_out(text))
+
+
+def _way_out(text: str) -> str:
+    """With what the user can do about it, where we know; here or at the peer it is the same."""
+    for symptom, reason, advice in _WAYS_OUT:
+        if symptom in text and reason in text and "CAP_" not in text:
+            return f"{text} ({advice})"
+    return text
+
+
+_WAYS_OUT = (
+    ("cannot send from", "already in use", "choose other source ports: mrc-send --sport-base"),
+    ("listen on", "Permission denied", "ports below 1024 need a privilege: CAP_NET_BIND_SERVICE"),
+    ("raw IPv6 socket", "not permitted", "it needs CAP_NET_RAW; --backend udp needs no privilege"),
+)

@@ -80,7 +80,7 @@ def run(
         return code
     if isinstance(lines.error, BrokenPipeError):
         return Exit.INTERRUPTED
-    say(program, f"cannot write the report: {lines.error.strerror}")
+    say(program, f"stdout: {lines.error.strerror}")
     return Exit.ENVIRONMENT
 
 

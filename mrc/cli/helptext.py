@@ -15,7 +15,10 @@ environment:
   NO_COLOR   no colour, even on a terminal
   MRC_DEBUG  show the Python traceback of any error
 
-sizes take k, M, G (powers of 1024), times take ms, s, m, h.
+units:
+  sizes (-s, --sweep, --window) take k, M, G: powers of 1024
+  counts (-n) take k, M, G: powers of 1000
+  times take ms, s, m, h
 """
 
 RECV_ABOUT = """\

@@ -206,6 +206,12 @@ class Link:
         """Packets dropped, by reason; only what happened."""
         return {name: n for name, n in self.conn.drops().items() if n}
 
+    @property
+    def said_goodbye(self) -> bool:
+        """The connection is over because an end closed it, not because it was lost."""
+        closed = self.conn.closed
+        return closed.done() and closed.result() is None
+
     async def close(self) -> None:
         """Close the connection; one that is lost already is no error."""
         self._reader.cancel()

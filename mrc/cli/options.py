@@ -3,15 +3,18 @@
 
 import argparse
 import dataclasses
+import io
 import json
 import os
 import pathlib
 import random
 import stat
 import sys
+import tempfile
 from collections.abc import Sequence
 
 from mrc.cli.exits import CliError, Exit
+from mrc.cli.output import Lines, say
 from mrc.cli.parser import DEPTH, EVS, MESSAGE_MAX, SPORT_BASE, recv_parser, send_parser
 
 RING_BYTES_MAX = 4 << 30
@@ -99,11 +102,23 @@ def _common(args: argparse.Namespace) -> Common:
     )
 
 
+def _check_directory(path: str) -> None:
+    """Refuse at once what would fail with the first file; a trial is the only sure test."""
+    if not pathlib.Path(path).is_dir():
+        raise CliError(Exit.USAGE, f"-o {path}: no such directory")
+    try:
+        tempfile.TemporaryFile(dir=path).close()
+    except OSError as error:
+        raise CliError(
+            Exit.USAGE, f"-o {path}: no file can be made there: {error.strerror}"
+        ) from None
+
+
 def parse_recv(argv: Sequence[str]) -> RecvOptions:
     """Options of mrc-recv; CliError(USAGE) for what cannot be meant."""
     args = recv_parser().parse_args(argv)
-    if args.directory is not None and not pathlib.Path(args.directory).is_dir():
-        raise CliError(Exit.USAGE, f"-o {args.directory}: no such directory")
+    if args.directory is not None:
+        _check_directory(args.directory)
     idle = args.idle_timeout
     return RecvOptions(
         common=_common(args),
@@ -219,10 +234,11 @@ def wants_json(argv: Sequence[str]) -> str:
 
 def usage_error(prog: str, argv: Sequence[str], error: CliError) -> int:
     """Report a command line that cannot be run, in the form it asked for."""
-    print(f"{prog}: {error}\nTry '{prog} --help'.", file=sys.stderr)
+    say(prog, f"{error}\nTry '{prog} --help'." if error.code == Exit.USAGE else str(error))
     form = wants_json(argv)
+    lines = Lines(sys.stdout or io.StringIO())
     if form == "json":
-        print(json.dumps({"start": {}, "intervals": [], "end": {}, "error": str(error)}))
+        lines.write(json.dumps({"start": {}, "intervals": [], "end": {}, "error": str(error)}))
     elif form == "json-stream":
-        print(json.dumps({"event": "error", "data": str(error)}))
+        lines.write(json.dumps({"event": "error", "data": str(error)}))
     return error.code

@@ -2,12 +2,15 @@
 """The parsers of both commands. What the options mean together is checked in options.py."""
 
 import argparse
+import io
+import sys
 from collections.abc import Callable
 from importlib import metadata
 from typing import Any, NoReturn
 
 from mrc.cli import helptext
 from mrc.cli.exits import CliError, Exit
+from mrc.cli.output import Lines
 from mrc.cli.units import parse_count, parse_seconds, parse_size, parse_size_range
 
 PORT = 18515
@@ -16,6 +19,7 @@ SPORT_BASE = 49152
 DEPTH = 16
 EVS_MAX = 4096
 MESSAGE_MAX = 1 << 31  # H20
+TRAIN_MAX = 16
 MTUS = (256, 512, 1024, 2048, 4096)
 
 
@@ -24,6 +28,13 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise CliError(Exit.USAGE, message)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """--help and --version to a stdout that takes them, or an error."""
+        lines = Lines(file or sys.stdout or io.StringIO())
+        lines.write(message.removesuffix("\n"))
+        if lines.error is not None and not isinstance(lines.error, BrokenPipeError):
+            raise CliError(Exit.ENVIRONMENT, f"stdout: {lines.error.strerror}")
 
 
 def version() -> str:
@@ -46,14 +57,37 @@ def _checked(
             message = str(error) if "not a" in str(error) else f"{text!r} is not a number"
             raise argparse.ArgumentTypeError(message) from None
         if not isinstance(value, tuple) and not low <= value <= high:
-            raise argparse.ArgumentTypeError(f"{text} is outside {low:g}..{high:g}")
+            shown = _UNITS.get(parse, "{0}..{1}").format(_plain(low, parse), _plain(high, parse))
+            raise argparse.ArgumentTypeError(f"{text} is outside {shown}")
         return value
 
     return convert
 
 
+_UNITS: dict[Callable[[str], Any], str] = {
+    parse_size: "{0}..{1} bytes",
+    parse_seconds: "{0}..{1} seconds",
+}
+
+
+def _plain(value: float, parse: Callable[[str], Any]) -> str:
+    """A limit as one would type it: digits, and for sizes the letter of a power of 1024."""
+    if value != int(value):
+        return str(value)
+    number, letters = int(value), iter(("", "k", "M", "G", "T"))
+    letter = next(letters)
+    while parse is parse_size and number and number % 1024 == 0:
+        number, letter = number // 1024, next(letters)
+    return f"{number}{letter}"
+
+
 def _train(text: str) -> int:
-    return 0 if text == "auto" else int(text)
+    """0 stands for auto."""
+    if text == "auto":
+        return 0
+    if not text.isdecimal() or not 1 <= int(text) <= TRAIN_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not auto or 1..{TRAIN_MAX}")
+    return int(text)
 
 
 def _whole(text: str) -> int:
@@ -177,7 +211,7 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         "--size",
         type=_checked(parse_size, 1, MESSAGE_MAX),
         metavar="BYTES",
-        help="bytes of a message (default 1M; 64 with --latency)",
+        help="bytes of a message (default 1M; 64 with --latency); k, M, G are powers of 1024",
     )
     length = group.add_mutually_exclusive_group()
     length.add_argument(
@@ -190,9 +224,9 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
     length.add_argument(
         "-n",
         "--messages",
-        type=_checked(parse_count),
+        type=_checked(parse_count, 1),
         metavar="N",
-        help="send N messages on each connection instead",
+        help="send N messages on each connection instead; k, M, G are powers of 1000",
     )
     _add_kind(group)
     _add_check(group)
@@ -303,7 +337,7 @@ def _add_sending(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--train",
-        type=_checked(_train, 0, 16),
+        type=_train,
         default=0,
         metavar="auto|1..16",
         help="packets that follow each other on one path (default auto)",

@@ -16,6 +16,7 @@ from mrc.cli.parser import version
 from mrc.cli.protocol import DEPTH_MAX, IMM_QUEUE, PROTOCOL, SPARE_WRITES
 from mrc.cli.session import Session
 from mrc.cli.stop import Stop
+from mrc.cli.units import format_seconds
 
 HELLO_TIMEOUT_S = 10.0
 LEAVE_TIMEOUT_S = 1.0
@@ -78,7 +79,8 @@ class Server:
             except TimeoutError:
                 if self._session is not None:
                     continue
-                raise CliError(Exit.PEER, f"no client came within {wait:g} seconds") from None
+                text = f"no client came within {format_seconds(wait or 0.0)}"
+                raise CliError(Exit.PEER, text) from None
             except CliError:
                 if self._session is not None:
                     raise

@@ -20,6 +20,7 @@ from mrc.cli.protocol import StreamResult, TestParams
 from mrc.cli.run import TestRun
 from mrc.cli.sink import FileReceiver
 from mrc.cli.stream import Stream
+from mrc.cli.units import format_seconds
 from mrc.cli.verdict import compare, server_end
 
 
@@ -261,20 +262,24 @@ class Session:
             await asyncio.wait(
                 failures, timeout=min(0.2, idle_timeout / 4), return_when=asyncio.FIRST_COMPLETED
             )
-            errors = [future.exception() for future in failures if future.done()]
-            if errors and errors[0] is not None:
-                return self._meaning(errors[0])
+            for link in self.links.values():
+                error = link.failed.exception() if link.failed.done() else None
+                if error is not None:
+                    return self._meaning(link, error)
             if self.silent_seconds > idle_timeout:
-                return CliError(Exit.PEER, f"the client was silent for {idle_timeout:g} seconds")
+                silence = format_seconds(idle_timeout)
+                return CliError(Exit.PEER, f"the client was silent for {silence}")
 
-    def _meaning(self, error: BaseException) -> CliError | None:
+    def _meaning(self, link: Link, error: BaseException) -> CliError | None:
         """A lost connection is the ordinary end when no test is running."""
         if isinstance(error, CliError):
             return error
         if not self._members and self.tests_done:
             return None
         during = "during the test" if self._members else "before its test"
-        return CliError(Exit.PEER, f"the client vanished {during}: {error}")
+        if link.said_goodbye:
+            return CliError(Exit.PEER, f"the client left {during}")
+        return CliError(Exit.PEER, f"the client was lost {during}: {error}")
 
     async def close(self, reason: CliError | None) -> None:
         """Report a test that did not end, tell the client why, give everything back."""

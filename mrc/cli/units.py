@@ -38,6 +38,11 @@ def parse_seconds(text: str) -> float:
     return float(match[1]) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[(match[2] or "s").lower()]
 
 
+def format_seconds(seconds: float) -> str:
+    """`1 second`, `0.3 seconds`, `30 seconds`."""
+    return f"{seconds:g} second{'' if seconds == 1 else 's'}"
+
+
 def parse_size_range(text: str) -> tuple[int, int]:
     """`MIN:MAX`, both sizes, MIN <= MAX and at least one byte."""
     low, colon, high = text.partition(":")

@@ -373,7 +373,7 @@ async def test_peer_that_talks_nonsense_is_given_up(mem, message):
     pair = await mem()
     pair.b._channel.send(message)
     lost = await pair.a.wait_closed(timeout=5)
-    assert "out-of-band channel" in str(lost)
+    assert "the TCP connection to" in str(lost)
     assert isinstance(await pair.b.wait_closed(timeout=5), mrc.MrcPeerLost)
 
 

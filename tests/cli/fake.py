@@ -46,8 +46,8 @@ class FakeConn:
         self.lost: Exception | None = None
         self.writes = 0
         self.passive = False
-        self.qp = self  # has stats(), too
-        self.closed = False
+        self.qp = types.SimpleNamespace(closed=False, stats=self.stats)
+        self.closed: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
         self.context = net
         self.path_id = 0
         where = types.SimpleNamespace(gid="::1", udp_port=4791, qpn=3, psn=0)
@@ -198,10 +198,11 @@ class FakeConn:
         values: dict[str, Any] = dict.fromkeys(PortStats.__dataclass_fields__, 0)
         return PortStats(**{**values, "caps": PortCap.GSO, "kind": Backend.MEM})
 
-    def lose(self, why: str = "the peer vanished") -> None:
+    def lose(self, why: str = "the peer vanished", goodbye: bool = False) -> None:
         """As seen from this end: the connection is gone."""
         if self.lost is None:
             self.lost = MrcPeerLost(why)
+            self.closed.set_result(None if goodbye else self.lost)
             self.imms.put_nowait(self.lost)
             self.changed.set()
             for conn, future, _ in self.net.stalled:
@@ -211,7 +212,7 @@ class FakeConn:
     async def close(self, timeout: float) -> None:
         if self.lost is None:
             self.lost = MrcPeerLost("the connection is closed")
-            self.other.lose("the peer closed the connection")
+            self.other.lose("the peer closed the connection", goodbye=True)
         if self.passive:
             await asyncio.sleep(self.net.farewell_s)
 

@@ -207,7 +207,7 @@ def test_a_killed_sender_is_reported_and_the_next_one_served(net):
     recv.line(recv.process.stdout, r'"event": "interval"')
     began = time.monotonic()
     send.process.kill()
-    recv.line(recv.process.stdout, r'"event": "error", "data": "the client vanished')
+    recv.line(recv.process.stdout, r'"event": "error", "data": "the client was lost')
     assert time.monotonic() - began < 20  # at once, in truth; never later than the idle timeout
     assert net.sender(f"{to} -s 64k -n 20").process.returncode == Exit.OK
     recv.process.send_signal(signal.SIGTERM)
@@ -286,6 +286,25 @@ def test_a_receiver_without_a_zone(net, bind, code, words):
     recv = net.start("recv", f"-B {bind}")
     assert recv.finish() == code
     assert words in recv.err
+
+
+def test_a_source_port_in_use_names_the_way_out(net):
+    """Here and at the peer, which answers over the ports of the sender."""
+    _, to = net.receiver()
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as taken:
+        taken.bind(("::1", 0))
+        base = taken.getsockname()[1]
+        send = net.sender(f"{to} -n 1 -e 1 --sport-base {base}")
+    assert send.process.returncode in (Exit.ENVIRONMENT, Exit.PEER)
+    assert f"cannot send from [::1]:{base}: Address already in use" in send.err
+    assert "--sport-base" in send.err
+    assert "Errno" not in send.err
+
+
+def test_a_sender_names_an_address_that_is_not_ours(net):
+    send = net.sender("::1 -p 1 -B 2001:db8::1")
+    assert send.process.returncode == Exit.ENVIRONMENT
+    assert "local address 2001:db8::1: Cannot assign requested address" in send.err
 
 
 def test_an_address_of_another_host(net):

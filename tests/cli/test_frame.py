@@ -73,10 +73,23 @@ def command(redirect: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.parametrize("args", ["--help", "--version", "::1 -n 0 --json"])
+@pytest.mark.parametrize("redirect", [">/dev/full", ">&-"])
+def test_no_output_of_a_parser_crashes(args, redirect):
+    line = f'exec "{sys.executable}" -m mrc.cli.send {args} {redirect}'
+    done = subprocess.run(
+        ["sh", "-c", line], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "Traceback" not in done.stderr
+    told = "stdout: No space left on device" in done.stderr
+    assert told is (redirect == ">/dev/full" and "json" not in args)
+    assert done.returncode == (Exit.ENVIRONMENT if told else Exit.USAGE if "-n 0" in args else 0)
+
+
 def test_a_full_disk_is_told(capsys):
     done = command(">/dev/full")
     assert done.returncode == Exit.ENVIRONMENT
-    assert "cannot write the report: No space left on device" in done.stderr
+    assert "stdout: No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
 
 

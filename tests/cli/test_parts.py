@@ -207,6 +207,28 @@ def completion(status: WcStatus) -> WorkCompletion:
         (MrcProfileError("evs.toml: ev 3: bad"), Exit.USAGE, "evs.toml"),
         (OSError(errno.EADDRINUSE, "listen on [::]:1: in use"), Exit.ENVIRONMENT, "in use"),
         (
+            OSError(errno.EADDRINUSE, "path: cannot send from [::1]:49152: Address already in use"),
+            Exit.ENVIRONMENT,
+            "--sport-base",
+        ),
+        (
+            MrcHandshakeError("refused: cannot send from [::1]:49152: Address already in use"),
+            Exit.PEER,
+            "--sport-base",
+        ),
+        (
+            PermissionError(errno.EACCES, "listen on [::]:80: Permission denied"),
+            Exit.ENVIRONMENT,
+            "below 1024 need a privilege: CAP_NET_BIND_SERVICE",
+        ),
+        (
+            PermissionError(
+                errno.EPERM, "port: cannot open a raw IPv6 socket: Operation not permitted"
+            ),
+            Exit.ENVIRONMENT,
+            "CAP_NET_RAW",
+        ),
+        (
             PermissionError(errno.EPERM, "raw port: needs CAP_NET_RAW"),
             Exit.ENVIRONMENT,
             "CAP_NET_RAW",
@@ -219,6 +241,11 @@ def test_exit_codes(error, code, words):
     assert known is not None
     assert known.code == code
     assert words in str(known)
+
+
+def test_what_is_no_matter_of_privilege_gets_no_advice():
+    known = from_exception(PermissionError(errno.EPERM, "sendmsg: Operation not permitted"), "peer")
+    assert str(known) == "sendmsg: Operation not permitted"
 
 
 def test_a_fault_of_ours_is_not_dressed_up():

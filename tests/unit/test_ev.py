@@ -231,12 +231,19 @@ MISTAKES = {
     "unknown top key": ('format = "udp"\ncount = 3\n[[ev]]\nvalue = 1\n', ["count: unknown key"]),
     "no value": ('format = "udp"\n[[ev]]\nport = 1\n', ["[[ev]] 1: value: is missing"]),
     "value type": ('format = "udp"\n[[ev]]\nvalue = "1"\n', ["value: '1' is not an integer"]),
-    "value bool": ('format = "udp"\n[[ev]]\nvalue = true\n', ["value: True is not an integer"]),
+    "value bool": ('format = "udp"\n[[ev]]\nvalue = true\n', ["value: true is not an integer"]),
     "second port": (
         'format = "udp"\n[[ev]]\nvalue = 1\n[[ev]]\nvalue = 2\nport = 40\n',
         ["[[ev]] 2: port: 40 is not in 1..31"],
     ),
     "dst type": ('format = "srv6"\n[[ev]]\nvalue = 1\ndst = 5\n', ["dst: 5 is not an IPv6"]),
+    "dst short": (
+        'format = "srv6"\n[[ev]]\nvalue = 1\ndst = "1::2:"\n',
+        ["[[ev]] 1: dst: '1::2:' is not an IPv6 address$"],
+    ),
+    "dst list": ('format = "srv6"\n[[ev]]\nvalue = 1\ndst = [true]\n', ["dst: [true] is not"]),
+    "value table": ('format = "udp"\n[[ev]]\nvalue = {a = 1}\n', ["value: a table is not an"]),
+    "no toml": ("[[ev]\n", [": is not TOML: ", "line 1"]),
     "dst text": ('format = "srv6"\n[[ev]]\nvalue = 1\ndst = "1.2.3.4"\n', ["dst: '1.2.3.4'"]),
     "backup": ('format = "udp"\n[[ev]]\nvalue = 1\nbackup = 1\n', ["backup: 1 is not true"]),
     "min_active": ('format = "udp"\nmin_active = 2\n[[ev]]\nvalue = 1\n', ["min_active: 2"]),
@@ -301,7 +308,13 @@ def test_mistakes_are_named(load, text, words):
     message = str(caught.value)
     assert "paths.toml: " in message
     for word in words:
-        assert word in message
+        assert word in f"{message}$"
+
+
+def test_a_file_that_is_no_text_names_the_line(tmp_path):
+    (tmp_path / "p.toml").write_bytes(b'format = "udp"\n\xff\n')
+    with pytest.raises(mrc.MrcProfileError, match=r"p\.toml: line 2: is not UTF-8 text$"):
+        EvProfile.load(tmp_path / "p.toml")
 
 
 def test_file_that_is_not_there(tmp_path):
