@@ -96,7 +96,8 @@ def _fail(options: argparse.Namespace, console: Output, code: int, text: str) ->
     if options.json:
         print(json.dumps({"error": text}), flush=True)
     else:
-        console.print(f"demo: {text}", style="bold red", highlight=False, markup=False)
+        text = f"demo: {text}"
+        console.print(text, style="bold red", highlight=False, markup=False, soft_wrap=True)
     return code
 
 
@@ -120,7 +121,7 @@ def _stage(options: argparse.Namespace, folder: Path, console: Output) -> Iterat
                 console.print(
                     f"no fabric of namespaces on this machine: {error}\n"
                     "going on over [::1]; the cut and the heal are left out",
-                    style="yellow", highlight=False, markup=False,
+                    style="yellow", highlight=False, markup=False, soft_wrap=True,
                 )  # fmt: skip
             else:
                 yield FabricStage(fabric, folder)
