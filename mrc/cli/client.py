@@ -221,7 +221,7 @@ class Client:
 
     def _file_done(self, report_: dict[str, Any]) -> None:
         self._output.note(
-            f"{report_['name']}: {report_['bytes']} bytes, SHA-256 equal"
+            f"{report_['name']}: {report_['bytes']} bytes, SHA-256 equal, {_kept(report_)}"
             if report_["verified"]
             else f"{report_['name']}: differs"
         )
@@ -270,6 +270,13 @@ class Client:
         except ValueError as error:
             raise CliError(Exit.PEER, f"the peer's report makes no sense: {error}") from None
         outcome.finished = True
+
+
+def _kept(file: dict[str, Any]) -> str:
+    """What the receiver did with a file that arrived."""
+    if file["stored_as"] is None:
+        return "not kept (mrc-recv without -o)"
+    return "stored" if file["stored_as"] == file["name"] else f"stored as {file['stored_as']}"
 
 
 async def _watched(run: TestRun, work: asyncio.Future[_T]) -> _T:

@@ -88,7 +88,7 @@ class FileSender:
         report |= {
             "sha256": digest,
             "received_sha256": end.get("sha256"),
-            "stored_as": end.get("name") if equal and end.get("stored", True) else None,
+            "stored_as": _stored_name(end) if equal else None,
             "verified": equal,
             "state": "arrived" if equal else "differs",
         }
@@ -118,6 +118,13 @@ class FileSender:
             left -= len(chunk)
         await self.window.drain()
         return sha256.hexdigest()
+
+
+def _stored_name(end: dict[str, Any]) -> str | None:
+    """The name in the receiver's answer; None for a file it did not keep, or what is no name."""
+    name = end.get("name")
+    kept = end.get("stored", True) and isinstance(name, str) and name.isprintable()
+    return str(name) if kept else None
 
 
 def _not_sent(path: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mrc.cli.parser import recv_parser, send_parser
+from tools.bench.methods import methods
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
 
@@ -35,6 +36,26 @@ def test_every_option_is_on_the_page():
 def test_every_option_on_the_page_exists():
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", PAGE.read_text()))
     assert named <= options()
+
+
+def test_help_tells_counts_from_sizes():
+    text = " ".join(send_parser().format_help().split())
+    assert "counts (-n) take k, M, G: powers of 1000" in text
+    assert "sizes (-s, --sweep, --window) take k, M, G: powers of 1024" in text
+
+
+def test_the_tutorial_makes_the_directories_it_uses():
+    text = (PAGE.parents[1] / "tutorial.md").read_text()
+    used = re.findall(r"mrc-recv .*-o (\S+)", text)
+    assert used
+    for folder in used:
+        assert f"mkdir -p {folder}" in text[: text.index(f"-o {folder}")]
+
+
+def test_the_page_about_measuring_has_every_row_of_the_bench():
+    text = (PAGE.parents[1] / "howto" / "measure.md").read_text()
+    missing = [m.name for m in methods() if f"`{m.name}`" not in text]
+    assert missing == []
 
 
 def keys(value):

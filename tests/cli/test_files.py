@@ -90,7 +90,7 @@ async def test_without_directory_files_are_hashed_and_dropped(pair, source):
     assert pair.recv.end["files"][0]["stored"] is False
 
 
-async def test_an_existing_file_is_never_replaced(pair, source, target):
+async def test_an_existing_file_is_never_replaced(pair, source, target, capsys):
     (target / "a.bin").write_text("mine")
     (target / "exact").symlink_to(source / "a.bin")
     before = (source / "a.bin").read_bytes()
@@ -98,7 +98,24 @@ async def test_an_existing_file_is_never_replaced(pair, source, target):
     assert (target / "a.bin").read_text() == "mine"
     assert (target / "a.bin.1").read_bytes() == before
     assert (source / "a.bin").read_bytes() == before
-    assert pair.send.end["files"][0]["stored_as"] == "a.bin.1"
+    assert [f["stored_as"] for f in pair.send.end["files"]] == ["a.bin.1", "exact.1"]
+    said = capsys.readouterr().err
+    assert "a.bin: 300001 bytes, SHA-256 equal, stored as a.bin.1\n" in said
+    assert "exact: 65536 bytes, SHA-256 equal, stored as exact.1\n" in said
+
+
+async def test_a_file_that_is_not_kept_has_no_name(pair, source, capsys):
+    await pair.run(f"-s 64k -i 0 --file {source}/exact")
+    assert pair.send.end["files"][0]["stored_as"] is None
+    assert "SHA-256 equal, not kept" in capsys.readouterr().err
+
+
+async def test_the_part_left_by_a_killed_receiver_is_in_nobodys_way(pair, source, target):
+    (target / "exact.part").write_bytes(b"left behind")
+    await pair.run(f"-s 64k -i 0 --file {source}/exact", f"-1 -i 0 -o {target}")
+    assert names(target) == ["exact", "exact.part"]
+    assert (target / "exact").read_bytes() == (source / "exact").read_bytes()
+    assert (target / "exact.part").read_bytes() == b"left behind"
 
 
 async def test_a_changed_byte_leaves_no_file(pair, source, target):
