@@ -35,9 +35,12 @@ async def resolve(host: str, port: int, *, passive: bool = False) -> list[SockAd
         kind = socket.SOCK_STREAM
         infos = socket.getaddrinfo(host, port, type=kind, flags=flags | socket.AI_NUMERICHOST)
     else:
-        infos = await asyncio.get_running_loop().getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=flags
-        )
+        try:
+            infos = await asyncio.get_running_loop().getaddrinfo(
+                host, port, type=socket.SOCK_STREAM, flags=flags
+            )
+        except socket.gaierror as exc:  # whose own words leave out which name
+            raise socket.gaierror(exc.errno, f"{host}: {exc.strerror}") from exc
     found: list[SockAddr] = [info[4] for info in infos if info[0] == socket.AF_INET6]
     if not found:
         raise MrcUsageError(f"{host} has no IPv6 address; MRC data paths need IPv6 here")

@@ -62,7 +62,7 @@ def from_exception(error: BaseException, peer: str) -> CliError | None:
     if isinstance(error, MrcError):
         return CliError(Exit.PEER, f"{peer}: {_way_out(str(error))}")
     if isinstance(error, socket.gaierror):
-        return CliError(Exit.PEER, f"unknown host: {peer}: {error.strerror}")
+        return CliError(Exit.PEER, f"unknown host: {error.strerror}")
     if isinstance(error, TimeoutError) and error.errno is None:
         return CliError(Exit.PEER, f"{peer}: {error or 'no answer in time'}")
     if isinstance(error, OSError):

@@ -4,7 +4,7 @@
     hello      session, stream, streams          -> program version
     start      one TestParams                    -> the receiver's ring is advertised
     file       index, name, size                 -> name it will have
-    file-end   index, sha256                     -> sha256 of what arrived
+    file-end   index, sha256                     -> sha256 of what arrived, name, stored
     finish     messages, bytes, interrupted      -> StreamResult and the whole test's figures
     abort      reason, code                      (receiver to sender)
 

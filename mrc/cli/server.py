@@ -8,7 +8,7 @@ import contextlib
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from mrc.cli.exits import CliError, Exit
+from mrc.cli.exits import CliError, Exit, from_exception
 from mrc.cli.link import Link
 from mrc.cli.options import RecvOptions
 from mrc.cli.output import Output
@@ -145,7 +145,8 @@ class Server:
             await link.close()
             raise
         except Exception as error:  # noqa: BLE001 - one guest must not end the server
-            self._output.note(f"a connection was closed that asked for no test ({error})")
+            why = from_exception(error, "peer") or error
+            self._output.note(f"a connection was closed that asked for no test ({why})")
             await link.close()
 
     async def _let_go(self, key: object) -> None:

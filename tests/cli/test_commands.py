@@ -307,6 +307,14 @@ def test_a_sender_names_an_address_that_is_not_ours(net):
     assert "local address 2001:db8::1: Cannot assign requested address" in send.err
 
 
+@pytest.mark.parametrize("command", ["send ::1 -p 1", "recv"])
+def test_an_unknown_local_name_is_the_one_named(net, command):
+    module, *args = command.split()
+    side = net.start(module, " ".join([*args, "-B", "nosuch.invalid"]))
+    assert side.finish() == Exit.PEER
+    assert "unknown host: nosuch.invalid: " in side.err
+
+
 def test_an_address_of_another_host(net):
     recv = net.start("recv", "-B 2001:db8::1")
     assert recv.finish() == Exit.ENVIRONMENT
