@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -53,8 +54,9 @@ class Server:
             imm_queue=IMM_QUEUE,
             **more,
         )
-        host, port = server.sockname[:2]
-        self._output.note(f"listening on [{host}]:{port}")
+        host, port, _, zone = server.sockname
+        at = f"{host}%{socket.if_indextoname(zone)}" if zone else host
+        self._output.note(f"listening on [{at}]:{port}")
         acceptor = asyncio.create_task(self._accept(server))
         try:
             return await self._serve(stop, acceptor)

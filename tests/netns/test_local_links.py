@@ -67,10 +67,10 @@ def test_link_local_zone_and_route_mtu(unshare, mtu, path_mtu, loop):
     assert done.stdout.split() == ["True", "fe80::1", "fe80::2", str(path_mtu)]
 
 
-COMMANDS = """
+COMMANDS = r"""
 : >recv.out
 {python} -m mrc.cli.recv -1 -B fe80::2%vb -p 23000 --idle-timeout 20 --loop {loop} >recv.out &
-until grep -q listening recv.out; do kill -0 $! || exit 9; sleep 0.02; done
+until grep -q 'listening on \[fe80:.*%' recv.out; do kill -0 $! || exit 9; sleep 0.02; done
 {python} -m mrc.cli.send fe80::2%va -B fe80::1%va -p 23000 -n 20 -s 64k --loop {loop}
 wait $!
 """
