@@ -56,9 +56,11 @@ $(VENV)/.deps: $(VENV)/.python pyproject.toml
 	$(Q)$(call require,["build-system"]["requires"] + d["project"]["dependencies"])
 	@touch $@
 
+# compat: a path in a .pth file. An import hook would come too late for a program beside the checkout,
+# which takes the folder mrc/ for a package without an __init__.
 $(VENV)/.ext: $(VENV)/.deps $(EXT_INPUT)
 	@echo "  PIP  mrc in place, with its C extension"
-	$(Q)CC=$(CC) $(PIP) install --no-build-isolation --no-deps -e .
+	$(Q)CC=$(CC) $(PIP) install --no-build-isolation --no-deps -C editable_mode=compat -e .
 	@touch $@
 	@echo "ready: $(BIN)/mrc-recv, $(BIN)/mrc-send"
 
