@@ -2,15 +2,14 @@
 """The demo's bookkeeping and judgement, on reports made up here."""
 
 import argparse
+import asyncio
+import contextlib
 import io
 import json
-import os
+import re
 import shutil
-import signal
 import socket
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,11 @@ import pytest
 from rich.console import Console
 
 from tools.demo import __main__ as command
-from tools.demo.folder import PREFIX, remove_stale, work_folder
 from tools.demo.scenario import CUT, Result
 from tools.demo.stage import SPORT_BASE, LoopbackStage
 from tools.demo.story import SenderClock, Story
 from tools.demo.summary import figures, remarks, show
-from tools.demo.view import Output, screen
+from tools.demo.view import Output, screen, watch
 from tools.netlab import FabricUnavailableError
 
 PLACES = {SPORT_BASE + i: (i % 4 + 1, i // 4 + 1) for i in range(16)}
@@ -189,14 +187,90 @@ def in_one_line(text: str) -> str:
 def test_the_screen_fits_a_small_terminal():
     story, _ = told([])
     story.interval(interval(0.3, **{f"ev{CUT_EV}": "ASSUMED_BAD"}), ZERO + 0.3)
-    for i in range(200):
-        story.say(f"event number {i} with more words than the terminal is wide, to be cut")
     text = printed(lambda console: console.print(screen(story)))
     assert len(text.splitlines()) <= 24
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "15/16 paths" in text
     assert text.count("BAD") == 1
-    assert "event number 199" in text
+
+
+def on_a_terminal(story: Story, width: int, play) -> list[str]:
+    """What a terminal shows after ``watch`` was cancelled: a tiny one, of lines and a cursor."""
+    console = Console(
+        file=io.StringIO(), width=width, height=40, force_terminal=True, _environ={"TERM": "xterm"}
+    )
+
+    async def see() -> None:
+        watching = asyncio.create_task(watch(story, console))
+        await play()
+        watching.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await watching
+
+    asyncio.run(see())
+    assert isinstance(console.file, io.StringIO)
+    written = console.file.getvalue()
+    assert "paths in use" in written, "the live screen was never shown"
+    lines, row = [""], 0
+    for token in re.findall(r"\x1b\[[?\d;]*[A-Za-z]|\n|\r|[^\x1b\n\r]+", written):
+        if token == "\n":
+            row += 1
+            lines += [""] * (row == len(lines))
+        elif token == "\x1b[2K":
+            lines[row] = ""
+        elif token == "\x1b[1A":
+            row -= 1
+        elif token[0] not in "\x1b\r":
+            lines[row] += token
+    return [line.rstrip() for line in lines if line.strip()]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_on_a_terminal_the_events_stay_whole_and_the_screen_goes(width: int):
+    story, _ = told([])
+    story.heal_at = None
+    story.log.append((ZERO + 4.0, "CUT [bold]plane[/bold] 3"))
+
+    async def play() -> None:
+        await asyncio.sleep(0)
+        story.interval(interval(4.1, GOOD_COURSE[:1]), ZERO + 4.1)
+        story.say("the last word", ZERO + 5.0)  # seen by no refresh: cancelled at once
+
+    lines = on_a_terminal(story, width, play)
+    assert max(len(line) for line in lines) <= width
+    assert in_one_line("\n".join(lines)) == in_one_line(
+        "4.000 CUT [bold]plane[/bold] 3"
+        f" 4.005 {story.name(CUT_EV)} GOOD -> ASSUMED_BAD (loss), 5.0 ms after the cut"
+        " 5.000 the last word"
+    )
+    assert all(line.startswith("  ") for line in lines)
+
+
+def test_an_event_has_one_figure_though_the_clock_gets_better():
+    story, result = told([event(4.0061, "GOOD", "ASSUMED_BAD"), GOOD_COURSE[1]])
+    story.interval(interval(4.1, result.bulk_end["mrc"]["ev_events"][:1]), ZERO + 4.1)
+    story.interval(interval(8.1, GOOD_COURSE[1:]), ZERO + 8.1)
+    story.interval(interval(8.2), ZERO + 8.2 - 0.0003)
+    cut = figures(story, result)["cut"]
+    texts = [text for _, text in story.log]
+    assert texts[0].endswith(f", {cut['retired_ms']:.1f} ms after the cut")
+    assert texts[1].endswith(f", {cut['back_ms']:.1f} ms after the heal")
+    assert cut["retired_ms"] == pytest.approx(6.1)
+
+
+def test_a_path_lost_or_back_while_marked_is_told_and_judged_alike():
+    events = [event(4.005, "SKIP", "ASSUMED_BAD"), event(8.03, "ASSUMED_BAD", "SKIP", reason="rx")]
+    events.append(event(8.04, "SKIP", "GOOD"))
+    story, result = told(events)
+    story.interval(interval(8.1, events), ZERO + 8.1)
+    texts = [text for _, text in story.log]
+    assert [text.rpartition(", ")[2] for text in texts] == [
+        "5.0 ms after the cut",
+        "30.0 ms after the heal",
+    ]
+    found = figures(story, result)
+    assert found["problems"] == []
+    assert (found["cut"]["retired_ms"], found["cut"]["back_ms"]) == (5.0, 30.0)
 
 
 def test_the_summary_says_what_happened():
@@ -230,7 +304,7 @@ def test_without_switches_there_is_no_talk_of_planes_and_spines():
     assert str(SPORT_BASE + 15) in text
     assert max(len(line) for line in text.splitlines()) <= 80
     found = figures(story, result)
-    text += printed(lambda console: show(found, console))
+    text += printed(lambda console: show(found, console)) + story.log[0][1]
     assert f"path {CUT_EV} GOOD -> ASSUMED_BAD" in text
     for word in ("plane", "spine"):
         assert word not in text
@@ -250,104 +324,6 @@ def test_what_to_do_about_forbidden_namespaces_can_be_copied(tmp_path, monkeypat
         assert isinstance(stage, LoopbackStage)
     assert isinstance(console.file, io.StringIO)
     assert hint in console.file.getvalue()
-
-
-def test_a_folder_is_gone_after_use_and_spared_while_in_use(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with work_folder() as folder:
-        (folder / "received").mkdir()
-        with work_folder() as other:
-            assert folder.is_dir()
-            assert other != folder
-        assert remove_stale(tmp_path) == []
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_a_killed_demo_left_is_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    code = (
-        "import signal\nfrom tools.demo.folder import work_folder\n"
-        "with work_folder() as folder:\n    print(folder, flush=True); signal.pause()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as living:
-        assert living.stdout is not None
-        folder = Path(living.stdout.readline().strip())
-        (folder / "random.bin").write_bytes(b"x" * 1000)
-        assert remove_stale(tmp_path) == []
-        living.kill()
-    assert folder.is_dir()
-    with work_folder() as mine:
-        assert list(tmp_path.iterdir()) == [mine]
-
-
-def test_stale_folders_are_neither_links_nor_files_nor_other_names(tmp_path):
-    precious = tmp_path / "precious"
-    precious.mkdir()
-    (tmp_path / f"{PREFIX}link").symlink_to(precious)
-    (tmp_path / f"{PREFIX}file").write_text("not a folder")
-    assert remove_stale(tmp_path) == []
-    assert len(list(tmp_path.iterdir())) == 3
-
-
-@pytest.fixture
-def demo(tmp_path) -> Iterator[list[str]]:
-    """The command line of a short demo over [::1]; it must leave no file and no process behind."""
-    yield [sys.executable, "-m", "tools.demo", "--loopback", "--duration", "1.5"]
-    assert list(tmp_path.iterdir()) == []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                command_line = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            assert os.fsencode(tmp_path) not in command_line
-
-
-@pytest.mark.parametrize(("form", "lines"), [([], 0), ([], 1), ([], 3), (["--json"], 0)])
-def test_a_reader_that_leaves_is_no_crash(demo, tmp_path, form: list[str], lines: int):
-    """make demo | head -2."""
-    with subprocess.Popen(
-        [*demo, *form],
-        cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        for _ in range(lines):
-            assert process.stdout.readline()
-        process.stdout.close()
-        said = process.stderr.read()
-    assert process.returncode == command.EXIT_UNREAD
-    assert said == "" if not form else "Traceback" not in said
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_demo_that_is_stopped_leaves_nothing(demo, tmp_path, number: signal.Signals):
-    with subprocess.Popen(
-        demo,
-        cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        while "mrc-send" not in process.stdout.readline():
-            assert process.poll() is None
-        process.send_signal(number)
-        said = process.stdout.read()
-    assert process.returncode == command.EXIT_INTERRUPTED
-    assert "interrupted" in said
-    assert "Traceback" not in said
 
 
 def test_the_help_is_text_for_people(capsys):

@@ -13,6 +13,13 @@ from typing import Any
 from tools.netlab import Spine
 
 HISTORY = 120
+USABLE = ("GOOD", "SKIP")
+
+
+def is_turn(event: Mapping[str, Any]) -> bool:
+    """Whether the event takes a path out of use, or back: a congestion mark does neither."""
+    before, after = event["from"], event["to"]
+    return before != after and not (before in USABLE and after in USABLE)
 
 
 @dataclass
@@ -31,10 +38,12 @@ class SenderClock:
 
     A report tells its own end in the sender's time and arrives a little later; the earliest arrival
     ever seen, relative to that, is the offset. What remains is the delay of the fastest report,
-    well below a millisecond.
+    well below a millisecond. A time once told stays as it was told, though a later report may set
+    the clock better: the log and the summary give one figure for one event.
     """
 
     offset: float = float("inf")
+    _told: dict[float, float] = field(default_factory=dict)
 
     def seen(self, sender_s: float, arrival: float) -> None:
         """A report that ended at ``sender_s`` has arrived."""
@@ -42,7 +51,7 @@ class SenderClock:
 
     def monotonic(self, sender_s: float) -> float:
         """The sender's time on the monotonic clock."""
-        return self.offset + sender_s
+        return self._told.setdefault(sender_s, self.offset + sender_s)
 
 
 @dataclass
@@ -68,7 +77,7 @@ class Story:
     """Set when the transfer of this phase has moved its first bytes."""
     paths: dict[int, PathRow] = field(init=False)
     _answered: set[str] = field(default_factory=set)
-    """States the cut path has entered in answer to the cut and the heal."""
+    """Which of "cut" and "heal" the cut path has answered."""
 
     def __post_init__(self) -> None:
         """One row per path, in the order of the EVs."""
@@ -81,7 +90,7 @@ class Story:
     @property
     def usable(self) -> int:
         """How many paths carry data, as the sender last reported."""
-        return sum(row.state in ("GOOD", "SKIP") for row in self.paths.values())
+        return sum(row.state in USABLE for row in self.paths.values())
 
     @property
     def cut_ev(self) -> int | None:
@@ -122,10 +131,9 @@ class Story:
         """One line for the path whose spine was cut, one for all others that changed alike."""
         groups: dict[tuple[str, str, str, bool], list[Mapping[str, Any]]] = {}
         for event in events:
-            before, after = event["from"], event["to"]
             # Every congestion mark makes a SKIP; the view shows the state, the log need not.
-            if before != after and "SKIP" not in (before, after):
-                key = before, after, event["reason"], event["ev"] == self.cut_ev
+            if is_turn(event):
+                key = event["from"], event["to"], event["reason"], event["ev"] == self.cut_ev
                 groups.setdefault(key, []).append(event)
         for (before, after, reason, _), alike in sorted(groups.items(), key=_first_time):
             at = self.clock.monotonic(alike[0]["t"])
@@ -136,13 +144,14 @@ class Story:
 
     def _since(self, ev: int, at: float, after: str) -> str:
         """How long after the cut, or the heal, the first change of the cut path came."""
-        if ev != self.cut_ev or after in self._answered:
-            return ""
-        told = {"ASSUMED_BAD": (self.cut_at, "cut"), "GOOD": (self.heal_at, "heal")}
+        told = {
+            "ASSUMED_BAD": (self.cut_at, "cut"),
+            **dict.fromkeys(USABLE, (self.heal_at, "heal")),
+        }
         since, what = told.get(after, (None, ""))
-        if since is None or at < since:
+        if ev != self.cut_ev or what in self._answered or since is None or at < since:
             return ""
-        self._answered.add(after)
+        self._answered.add(what)
         return f", {(at - since) * 1e3:.1f} ms after the {what}"
 
     def name(self, ev: int) -> str:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from .scenario import Result
-from .story import Story
+from .story import USABLE, Story, is_turn
 
 SPREAD = (0.7, 1.3)
 GAP_MS = 50.0
@@ -63,11 +63,12 @@ def _cut(story: Story, events: Sequence[Mapping[str, Any]]) -> dict[str, Any] | 
     """When the path over the cut spine went and came back, in ms after the cut and the heal."""
     if story.cut_at is None or story.cut_spine is None:
         return None
-    mine = [(story.clock.monotonic(e["t"]), e["to"]) for e in events if e["ev"] == story.cut_ev]
+    turns = [e for e in events if e["ev"] == story.cut_ev and is_turn(e)]
+    mine = [(story.clock.monotonic(e["t"]), e["to"]) for e in turns]
     out = [at for at, to in mine if to == "ASSUMED_BAD" and at >= story.cut_at]
     heal_at = story.heal_at or float("inf")
-    back = [at for at, to in mine if to == "GOOD" and at >= heal_at]
-    early = [at for at, to in mine if to == "GOOD" and out and out[0] <= at < heal_at]
+    back = [at for at, to in mine if to in USABLE and at >= heal_at]
+    early = [at for at, to in mine if to in USABLE and out and out[0] <= at < heal_at]
     return {
         "plane": story.cut_spine[0],
         "spine": story.cut_spine[1],

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Shows a story while it happens: a live screen on a terminal, plain lines elsewhere."""
+"""Shows a story while it happens: a live screen on a terminal, plain lines elsewhere.
+
+The events stay in both: on a terminal they scroll by above the screen, which alone is erased.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,10 @@ import asyncio
 import errno
 import os
 import time
-from collections.abc import Iterator
 from typing import IO
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
@@ -20,7 +21,6 @@ from .story import PathRow, Story
 
 REFRESH_S = 0.1
 PLAIN_S = 1.0
-LOG_LINES = 8
 BAR = 8
 COLUMNS = 4
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -55,13 +55,15 @@ async def watch(story: Story, console: Console) -> None:
 
 
 async def _live(story: Story, console: Console) -> None:
+    said = 0
     with Live(console=console, auto_refresh=False, transient=True) as live:
         try:
             while True:
+                said = _say_new(story, console, said)
                 live.update(screen(story), refresh=True)
                 await asyncio.sleep(REFRESH_S)
         finally:
-            live.update(screen(story), refresh=True)
+            _say_new(story, console, said)
 
 
 async def _plain(story: Story, console: Console) -> None:
@@ -79,8 +81,22 @@ async def _plain(story: Story, console: Console) -> None:
 
 def _say_new(story: Story, console: Console, said: int) -> int:
     for at, text in story.log[said:]:
-        console.print(f"{_time(story, at)} {text}", highlight=False, soft_wrap=True, markup=False)
+        if console.is_terminal:
+            console.print(_event(_time(story, at), text))
+        else:
+            line = f"{_time(story, at)} {text}"
+            console.print(line, highlight=False, soft_wrap=True, markup=False)
     return len(story.log)
+
+
+def _event(when: str, text: str) -> Table:
+    """One event for people; what is too long for the line goes on below its words."""
+    loud = text.startswith(("CUT", "HEAL"))
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(when, Text(text), style="bold" if loud else None)
+    return grid
 
 
 def _time(story: Story, at: float | None = None) -> str:
@@ -95,13 +111,12 @@ def _headline(story: Story) -> str:
 
 
 def screen(story: Story) -> RenderableType:
-    """The whole screen, at most 24 lines of 80 columns."""
+    """What is erased at the end: at most 24 lines of 80 columns."""
     head = Text.assemble((f" {story.phase} ", "bold reverse"), "  ", (_headline(story), "bold"))
     return Group(
         head,
         Text(_sparkline(story), style="cyan", overflow="crop", no_wrap=True),
         _grid(story),
-        Panel(Text("\n").join(_log(story)), title="events", height=LOG_LINES + 2),
     )
 
 
@@ -156,11 +171,3 @@ def _bar(share: float) -> str:
     eighths = round(max(0.0, min(1.0, share)) * BAR * 8)
     full, rest = divmod(eighths, 8)
     return ("█" * full + (EIGHTHS[rest] if full < BAR else "")).ljust(BAR)
-
-
-def _log(story: Story) -> Iterator[Text]:
-    for at, text in story.log[-LOG_LINES:]:
-        loud = text.startswith(("CUT", "HEAL"))
-        line = Text(f"{_time(story, at)} {text}", style="bold" if loud else "")
-        line.truncate(76, overflow="ellipsis")
-        yield line
