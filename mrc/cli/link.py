@@ -14,9 +14,10 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mrc.cli.exits import CliError, Exit, from_exception
+from mrc.cli.ports import RCVBUF_WANTED, SNDBUF_WANTED, PortCounts, granted_less
 from mrc.cli.protocol import CREDIT_BIT, NUMBER_MASK
 from mrc.errors import MrcError
-from mrc.telemetry import Snapshot, port_json
+from mrc.telemetry import Snapshot
 from mrc.types import EvEvent, QpStats, WorkCompletion
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 CALL_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 5.0
-RCVBUF_WANTED = 8 << 20  # what the I/O backends ask for
-SNDBUF_WANTED = 4 << 20
 
 Handler = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 Write = asyncio.Future[WorkCompletion]
@@ -183,9 +182,9 @@ class Link:
         qp = self.conn.peer.qp
         return {"remote_host": str(qp.gid), "remote_port": qp.udp_port}
 
-    def ports(self) -> list[dict[str, Any]]:
-        """Counters of the I/O port."""
-        return [port_json(self.conn.port_stats())]
+    def port_counts(self) -> PortCounts:
+        """Counters of the I/O port and dropped packets now, both since the program began."""
+        return PortCounts(self.conn.port_stats(), self.conn.drops())
 
     def advice(self) -> str | None:
         """What to change where the kernel gave less socket buffer than wanted (field report 65)."""
@@ -194,17 +193,13 @@ class Link:
             ("rmem_max", port.rcvbuf_bytes, RCVBUF_WANTED),
             ("wmem_max", port.sndbuf_bytes, SNDBUF_WANTED),
         ):
-            if 0 < got < wanted:
+            if granted_less(got, wanted):
                 what = "receive" if name == "rmem_max" else "send"
                 return (
                     f"the {what} buffer of UDP port {port.udp_port} is {got} bytes, wanted "
                     f"{wanted}: raise it by sysctl net.core.{name}={wanted}"
                 )
         return None
-
-    def drops(self) -> dict[str, int]:
-        """Packets dropped, by reason; only what happened."""
-        return {name: n for name, n in self.conn.drops().items() if n}
 
     @property
     def said_goodbye(self) -> bool:

@@ -41,7 +41,7 @@ def start(
 ) -> dict[str, Any]:
     """The `start` document."""
     now = time.time()
-    port = links[0].ports()[0]
+    port = links[0].port_counts().port
     return {
         "connected": [link.describe() for link in links],
         "version": f"{program} {version()}",
@@ -49,8 +49,8 @@ def start(
         "timestamp": {"time": formatdate(now, usegmt=True), "timesecs": int(now)},
         "pid": os.getpid(),
         "cookie": cookie,
-        "sndbuf_actual": port["sndbuf_bytes"],
-        "rcvbuf_actual": port["rcvbuf_bytes"],
+        "sndbuf_actual": port.sndbuf_bytes,
+        "rcvbuf_actual": port.rcvbuf_bytes,
         **peer,
         "test_start": {"protocol": "MRC", **test},
     }
@@ -174,10 +174,9 @@ def total(runs: Sequence[TestRun]) -> list[Snapshot]:
 
 
 def common_end(runs: Sequence[TestRun]) -> dict[str, Any]:
-    """What both ends put into `end`: paths, counters, events."""
+    """What both ends put into `end`: paths, counters, events; all of these runs alone."""
     grown = total(runs)
     events = [event for run in runs for event in run.events]
-    link = runs[-1].links[0]
     return {
         "paths": [path_json(p) for p in combine_paths(grown)],
         "mrc": {
@@ -185,8 +184,7 @@ def common_end(runs: Sequence[TestRun]) -> dict[str, Any]:
             "ev_events": events,
             "ev_events_dropped": sum(run.events_dropped for run in runs),
         },
-        "ports": link.ports(),
-        "drops": link.drops(),
+        **runs[-1].port_last().since(runs[0].port_base).as_json(),
     }
 
 

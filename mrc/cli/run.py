@@ -11,6 +11,7 @@ from typing import Any
 from mrc.cli import report
 from mrc.cli.link import Link
 from mrc.cli.measure import PERIOD_S, CpuClock, Progress
+from mrc.cli.ports import PortCounts
 from mrc.cli.protocol import TestParams
 from mrc.telemetry import Snapshot, event_json
 
@@ -37,12 +38,14 @@ class TestRun:
         self.start_ns = time.monotonic_ns()
         self.clock_ns = self.start_ns if clock_ns is None else clock_ns
         self.base = self.snapshots()
+        self.port_base = links[0].port_counts()
         self.cpu = CpuClock()
         self.events: list[dict[str, Any]] = []
         self.events_dropped = 0
         self.end_ns = 0
         self.cpu_percent = (0.0, 0.0, 0.0)
         self._final: list[Snapshot] | None = None
+        self._port_final: PortCounts | None = None
         # a look costs some 20 us a connection: with many, look less often rather than use the core
         period_s = PERIOD_S * max(1, len(links) // 4)
         self.progress = Progress(self._bytes, on_progress, period_s)
@@ -109,6 +112,7 @@ class TestRun:
         self.take_events()
         self.cpu_percent = self.cpu.percent()
         self._final = self.snapshots()
+        self._port_final = self.links[0].port_counts()
 
     @property
     def seconds(self) -> float:
@@ -118,6 +122,10 @@ class TestRun:
     def last(self) -> list[Snapshot]:
         """All links as they were when the test ended, or now."""
         return self._final if self._final is not None else self.snapshots()
+
+    def port_last(self) -> PortCounts:
+        """The port, which all links share, as it was when the test ended, or now."""
+        return self._port_final or self.links[0].port_counts()
 
     def grown(self) -> list[Snapshot]:
         """What each link counted during the test."""

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from mrc.cli.ports import RCVBUF_WANTED, granted_less
 from mrc.cli.units import format_bytes, format_rate
 
 _PATH_ROWS_MAX = 64
@@ -40,7 +41,8 @@ def plan(test: dict[str, Any]) -> str:
         words.append(f"{test['num_streams']} connections")
     if test["bidir"]:
         words.append("both directions")
-    words.append(f"depth {test['depth']}")
+    if test["kind"] != "latency":  # one message at a time, whatever the ring holds
+        words.append(f"depth {test['depth']}")
     if "cc" in test:
         words.append(f"congestion control {test['cc']}")
     words.append("verified" if test["verify"] else "not verified")
@@ -206,9 +208,11 @@ def port_lines(ports: Sequence[dict[str, Any]], drops: dict[str, int]) -> Iterat
     """Only what somebody should act on."""
     for port in ports:
         if port["rx_socket_drops"]:
+            capped = granted_less(port["rcvbuf_bytes"], RCVBUF_WANTED)
+            why = "raise net.core.rmem_max" if capped else "the receiver did not keep up"
             yield (
                 f"the socket of UDP port {port['udp_port']} dropped {port['rx_socket_drops']} "
-                f"packets: raise net.core.rmem_max"
+                f"packets: {why}"
             )
     if drops:
         yield "dropped packets: " + ", ".join(f"{n} {name}" for name, n in sorted(drops.items()))

@@ -192,11 +192,12 @@ class FakeConn:
         return events
 
     def drops(self) -> dict[str, int]:
-        return {"icrc": 0}
+        return {"icrc": self.net.drops, "short": 0}
 
     def port_stats(self) -> PortStats:
         values: dict[str, Any] = dict.fromkeys(PortStats.__dataclass_fields__, 0)
-        return PortStats(**{**values, "caps": PortCap.GSO, "kind": Backend.MEM})
+        values |= {"rx_socket_drops": self.net.drops, "caps": PortCap.GSO, "kind": Backend.MEM}
+        return PortStats(**values)
 
     def lose(self, why: str = "the peer vanished", goodbye: bool = False) -> None:
         """As seen from this end: the connection is gone."""
@@ -241,6 +242,7 @@ class FakeNet:
     def __init__(self) -> None:
         self.delay_s = 0.0
         self.farewell_s = 0.0  # what closing takes at the receiver
+        self.drops = 0  # packets lost at either port since the program began
         self.corrupt_write: int | None = None
         self.corrupt_reverse: int | None = None
         self.skip_write: int | None = None

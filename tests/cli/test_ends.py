@@ -38,6 +38,27 @@ async def test_a_vanished_sender_is_reported_and_the_next_one_served(pair, wait_
     assert pair.recv.code == Exit.INTERRUPTED
 
 
+async def test_drops_of_one_test_are_not_those_of_the_next(pair, wait_for):
+    receiving = pair.receive("-i 0")
+    async with asyncio.timeout(20):
+        for lost in (5, 0):
+            side = Side("mrc-send")
+            pair.net.stall_at = 5
+            sending = asyncio.create_task(pair.sender("-n 50 -i 0", side))
+            await wait_for(lambda: bool(pair.net.stalled))
+            pair.net.drops += lost
+            pair.net.release()
+            await sending
+            assert side.code == Exit.OK
+            assert side.end["ports"][0]["rx_socket_drops"] == lost
+        pair.recv.stop.request("enough")
+        await receiving
+    first, second = pair.recv.json["previous"][0]["end"], pair.recv.end
+    assert (first["ports"][0]["rx_socket_drops"], first["drops"]) == (5, {"icrc": 5})
+    assert (second["ports"][0]["rx_socket_drops"], second["drops"]) == (0, {})
+    assert list(tables.port_lines(second["ports"], second["drops"])) == []
+
+
 async def test_a_client_that_says_goodbye_did_not_vanish(pair, wait_for):
     pair.net.stall_at = 5
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mrc.cli import tables
+from mrc.cli.ports import RCVBUF_WANTED
 
 from .schema import MRC_COUNTERS
 
@@ -30,6 +31,12 @@ def test_few_paths_have_a_row_each_and_many_a_row_a_plane():
     rows = list(tables.path_table([path(i) for i in range(256)]))
     assert len(rows) == 5
     assert "64 EVs" in rows[1]
+
+
+@pytest.mark.parametrize(("kind", "shown"), [("bulk", True), ("file", True), ("latency", False)])
+def test_a_ping_pong_has_no_depth(kind, shown):
+    test = {"kind": kind, "blksize": 64, "num_streams": 1, "bidir": False, "depth": 16}
+    assert ("depth 16" in tables.plan(test | {"verify": True, "seed": 1})) is shown
 
 
 FLOW = {"start": 0, "end": 1, "bytes": 5 << 20, "bits_per_second": 4e7}
@@ -69,6 +76,20 @@ def test_a_gap_is_not_said_more_exactly_than_it_is_known(gap, step, words):
         }
     )
     assert words in line
+
+
+@pytest.mark.parametrize(
+    ("granted", "words"),
+    [
+        (RCVBUF_WANTED - 1, "raise net.core.rmem_max"),
+        (RCVBUF_WANTED, "the receiver did not keep up"),
+        (0, "the receiver did not keep up"),
+    ],
+)
+def test_a_larger_buffer_is_advised_only_where_the_kernel_gave_a_small_one(granted, words):
+    port = {"udp_port": 4791, "rx_socket_drops": 7, "rcvbuf_bytes": granted}
+    (line,) = tables.port_lines([port], {})
+    assert line == f"the socket of UDP port 4791 dropped 7 packets: {words}"
 
 
 def test_counters_of_one_direction_stand_together():
