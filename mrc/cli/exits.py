@@ -56,7 +56,7 @@ def from_exception(error: BaseException, peer: str) -> CliError | None:
         gone = error.wc.status in (WcStatus.RETRY_EXC_ERR, WcStatus.WR_FLUSH_ERR)
         return CliError(Exit.PEER if gone else Exit.FAILED, f"{peer}: {error}")
     if isinstance(error, MrcUsageError):
-        return CliError(Exit.USAGE, str(error))
+        return CliError(Exit.USAGE, _way_out(str(error)))
     if isinstance(error, MrcResourceError):
         return CliError(Exit.ENVIRONMENT, str(error))
     if isinstance(error, MrcError):
@@ -91,6 +91,7 @@ def _way_out(text: str) -> str:
 
 _WAYS_OUT = (
     ("cannot send from", "already in use", "choose other source ports: mrc-send --sport-base"),
+    ("localhost has no IPv6 address", "", "use ::1"),
     ("listen on", "Permission denied", "ports below 1024 need a privilege: CAP_NET_BIND_SERVICE"),
     ("raw IPv6 socket", "not permitted", "it needs CAP_NET_RAW; --backend udp needs no privilege"),
 )

@@ -4,7 +4,6 @@
 import argparse
 import dataclasses
 import io
-import json
 import os
 import pathlib
 import random
@@ -13,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 
+from mrc.cli.early import bare_report, wants_json
 from mrc.cli.exits import CliError, Exit
 from mrc.cli.output import Lines, say
 from mrc.cli.parser import DEPTH, EVS, MESSAGE_MAX, SPORT_BASE, recv_parser, send_parser
@@ -225,20 +225,10 @@ def parse_send(argv: Sequence[str]) -> SendOptions:
     )
 
 
-def wants_json(argv: Sequence[str]) -> str:
-    """The output form asked for, read without a parser: usage errors must keep to it as well."""
-    if "--json-stream" in argv:
-        return "json-stream"
-    return "json" if "--json" in argv or "-J" in argv else "human"
-
-
 def usage_error(prog: str, argv: Sequence[str], error: CliError) -> int:
     """Report a command line that cannot be run, in the form it asked for."""
     say(prog, f"{error}\nTry '{prog} --help'." if error.code == Exit.USAGE else str(error))
-    form = wants_json(argv)
-    lines = Lines(sys.stdout or io.StringIO())
-    if form == "json":
-        lines.write(json.dumps({"start": {}, "intervals": [], "end": {}, "error": str(error)}))
-    elif form == "json-stream":
-        lines.write(json.dumps({"event": "error", "data": str(error)}))
+    report = bare_report(wants_json(argv), str(error))
+    if report:
+        Lines(sys.stdout or io.StringIO()).write(report.removesuffix("\n"))
     return error.code

@@ -5,18 +5,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from mrc.cli import frame, options
-from mrc.cli.exits import CliError, Exit
-from mrc.cli.output import Output
-from mrc.cli.stop import Stop
+from mrc.cli import early
+
+if TYPE_CHECKING:
+    from mrc.cli.exits import Exit
+    from mrc.cli.output import Output
+    from mrc.cli.stop import Stop
 
 PROGRAM = "mrc-recv"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run mrc-recv; the exit code."""
-    argv = sys.argv[1:] if argv is None else argv
+    """Run mrc-recv; the exit code. Without `argv` signals are ours from the first moment."""
+    if argv is None:
+        early.install(PROGRAM)
+        argv = sys.argv[1:]
+    from mrc.cli import frame, options
+    from mrc.cli.exits import CliError
+
     try:
         chosen = options.parse_recv(argv)
     except CliError as error:

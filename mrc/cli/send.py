@@ -5,18 +5,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from mrc.cli import frame, options
-from mrc.cli.exits import CliError, Exit
-from mrc.cli.output import Output
-from mrc.cli.stop import Stop
+from mrc.cli import early
+
+if TYPE_CHECKING:
+    from mrc.cli.exits import Exit
+    from mrc.cli.output import Output
+    from mrc.cli.stop import Stop
 
 PROGRAM = "mrc-send"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run mrc-send; the exit code."""
-    argv = sys.argv[1:] if argv is None else argv
+    """Run mrc-send; the exit code. Without `argv` signals are ours from the first moment."""
+    if argv is None:
+        early.install(PROGRAM)
+        argv = sys.argv[1:]
+    from mrc.cli import frame, options
+    from mrc.cli.exits import CliError
+
     try:
         chosen = options.parse_send(argv)
     except CliError as error:
@@ -25,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     async def work(stop: Stop, output: Output) -> Exit:
         import mrc
         from mrc.cli.client import Client
+        from mrc.cli.exits import Exit
 
         await Client(chosen, output, mrc.connect).run(stop)
         return Exit.OK

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Ctrl-C and SIGTERM before a command has loaded what it needs."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from mrc.cli.exits import Exit, from_exception
+from mrc.errors import MrcUsageError
+
+from .schema import strict
+
+# The signal comes when the module named is about to be loaded, wherever that happens.
+PROGRAM = """
+import os, sys
+import mrc.cli.{0} as command
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "mrc.cli.{1}":
+            os.kill(os.getpid(), {2})
+
+sys.meta_path.insert(0, Interrupt())
+sys.exit(command.main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("module", ["frame", "exits"])
+@pytest.mark.parametrize(("command", "args"), [("send", ["::1"]), ("recv", [])])
+@pytest.mark.parametrize("form", [None, "-J", "--json", "--json-stream"])
+def test_a_signal_while_modules_are_loaded_is_reported(number, module, command, args, form):
+    text = PROGRAM.format(command, module, int(number))
+    forms = [] if form is None else [form]
+    done = subprocess.run(
+        [sys.executable, "-c", text, *args, *forms],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    error = f"interrupted by {number.name}"
+    assert done.returncode == Exit.INTERRUPTED
+    assert done.stderr == f"mrc-{command}: {error}\n"
+    if form is None:
+        assert done.stdout == ""
+    elif form == "--json-stream":
+        assert strict(done.stdout) == {"event": "error", "data": error}
+    else:
+        assert strict(done.stdout) == {"start": {}, "intervals": [], "end": {}, "error": error}
+
+
+def test_localhost_without_ipv6_is_told_the_way_out():
+    known = from_exception(MrcUsageError("localhost has no IPv6 address; MRC needs it"), "peer")
+    assert known is not None
+    assert str(known).endswith("(use ::1)")
