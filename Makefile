@@ -60,7 +60,7 @@ $(VENV)/.deps: $(VENV)/.python pyproject.toml
 # which takes the folder mrc/ for a package without an __init__.
 $(VENV)/.ext: $(VENV)/.deps $(EXT_INPUT)
 	@echo "  PIP  mrc in place, with its C extension"
-	$(Q)CC=$(CC) $(PIP) install --no-build-isolation --no-deps -C editable_mode=compat -e .
+	$(Q)CC=$(CC) $(PIP) install --no-build-isolation --no-deps --config-settings editable_mode=compat -e .
 	@touch $@
 	@echo "ready: $(BIN)/mrc-recv, $(BIN)/mrc-send"
 
