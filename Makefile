@@ -224,6 +224,18 @@ purity: ## the core calls nothing outside itself and has no writable data
 type: $(VENV)/.ext $(VENV)/.test $(VENV)/.dev ## mypy, strict
 	$(BIN)/mypy $(PYDIRS)
 
+.PHONY: conformance
+conformance: ## the rows of tests/conformance name what exists, and their page says what they say
+	@$(PYTHON) -m tools.conformance check
+
+.PHONY: conformance-page
+conformance-page: ## write docs/reference/conformance.md
+	@$(PYTHON) -m tools.conformance write
+
+.PHONY: prove
+prove: $(VENV)/.ext $(VENV)/.test ## try the mutants of rows not proved; ROWS="A.4 B.4-2", ARGS=--all
+	@$(BIN)/python -m tools.conformance prove $(ARGS) $(ROWS)
+
 .PHONY: format
 format: $(VENV)/.dev ## rewrite C and Python to the house format
 	$(BIN)/ruff check --fix-only -q $(PYDIRS)
@@ -239,8 +251,9 @@ ffi-check: $(VENV)/.deps ## fail if the committed binding differs from mrc.cdef
 
 .PHONY: ci
 ci: ## what .ci/run runs after it has installed the Debian packages
-	$(MAKE) test lint type ffi-check compile asan
+	$(MAKE) test lint type ffi-check conformance compile asan
 	$(MAKE) sim
+	$(MAKE) prove ARGS="--seconds 120"
 
 .PHONY: clean
 clean: ## remove everything made here
@@ -250,4 +263,4 @@ clean: ## remove everything made here
 .PHONY: help
 help: ## this list
 	@set +o pipefail; sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | \
-	    while IFS=$$'\t' read -r t d; do printf '%-10s %s\n' "$$t" "$$d"; done
+	    while IFS=$$'\t' read -r t d; do printf '%-16s %s\n' "$$t" "$$d"; done

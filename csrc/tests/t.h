@@ -4,7 +4,8 @@
  *   TEST(function__case) { CHECK(cond); CHECK_EQ(got, want); CHECK_MEM(got, want, n); }
  *
  * A test registers itself. A failed check is printed and fails its test; the test goes on.
- * Arguments name the tests to run (any part of the name); "-v" in front prints each name.
+ * Arguments name the tests to run (any part of the name, or "=" and the whole of it); "-v" in front
+ * prints each name.
  * Last line: "N passed, N failed". */
 #ifndef MRC_TEST_H
 #define MRC_TEST_H
@@ -98,7 +99,7 @@ static inline bool t_wanted(const char *name, int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-v") == 0)
             continue;
-        if (strstr(name, argv[i]) != NULL)
+        if (argv[i][0] == '=' ? strcmp(name, argv[i] + 1) == 0 : strstr(name, argv[i]) != NULL)
             return true;
         any = true;
     }
