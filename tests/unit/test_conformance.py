@@ -290,5 +290,5 @@ def test_own_rows_hold():
 
 def test_row_of_wrong_form_names_itself(tree):
     write_rows(tree, '[[row]]\nid = "B.1-1"\nsection = "B.1"\nstatement = ""\n')
-    with pytest.raises(RowError, match=r"b: B\.1-1: statement is missing"):
+    with pytest.raises(RowError, match=r"b\.toml: B\.1-1: statement is missing"):
         load(tree)

@@ -13,6 +13,7 @@ import pytest
 from mrc import DropReason, PathStats, PortStats, QpStats
 from mrc.cli.parser import recv_parser, send_parser
 from mrc.evfile import parse_profile
+from tools.conformance import check, rows
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]
@@ -38,8 +39,11 @@ def test_links_lead_somewhere(page):
 
 
 @pytest.mark.parametrize("text", [pytest.param(t, id=i) for i, t in blocks("toml")])
-def test_profiles_can_be_read(text):
-    assert len(parse_profile(tomllib.loads(text), "page")) > 0
+def test_tables_can_be_read(text):
+    if text.startswith("[[row]]"):  # of the conformance table
+        assert [f for r in rows.parse(text, "page") for f in check.faults(DOCS.parent, r)] == []
+    else:
+        assert len(parse_profile(tomllib.loads(text), "page")) > 0
 
 
 @pytest.mark.parametrize("program", [pytest.param(t, id=i) for i, t in blocks("python")])

@@ -71,8 +71,8 @@ def split_test(test: str) -> tuple[str, str]:
 def _row(raw: object, source: str, place: int) -> Row:
     """One table of the file; RowError says what is wrong with it."""
     if not isinstance(raw, dict):
-        raise RowError(f"{source}: row is no table")
-    name = f"{source}: {raw.get('id', 'row without id')}"
+        raise RowError(f"{source}.toml: row is no table")
+    name = f"{source}.toml: {raw.get('id', 'row without id')}"
     if unknown := set(raw) - {*TEXTS, *LISTS, "mutant"}:
         raise RowError(f"{name}: unknown key {', '.join(sorted(unknown))}")
     for key in TEXTS:
@@ -101,15 +101,19 @@ def _row(raw: object, source: str, place: int) -> Row:
     )
 
 
+def parse(text: str, source: str) -> list[Row]:
+    """The rows of one file's text."""
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as e:
+        raise RowError(f"{source}.toml: {e}") from e
+    if set(raw) - {"row"}:
+        raise RowError(f"{source}.toml: holds more than [[row]]")
+    return [_row(r, source, i) for i, r in enumerate(raw.get("row", []))]
+
+
 def load(root: Path) -> list[Row]:
     """All rows, in the order of the table."""
-    rows: list[Row] = []
-    for path in sorted((root / FOLDER).glob("*.toml")):
-        try:
-            raw = tomllib.loads(path.read_text())
-        except tomllib.TOMLDecodeError as e:
-            raise RowError(f"{path.name}: {e}") from e
-        if set(raw) - {"row"}:
-            raise RowError(f"{path.name}: holds more than [[row]]")
-        rows += [_row(r, path.stem, i) for i, r in enumerate(raw.get("row", []))]
+    files = sorted((root / FOLDER).glob("*.toml"))
+    rows = [r for path in files for r in parse(path.read_text(), path.stem)]
     return sorted(rows, key=lambda r: r.order)
