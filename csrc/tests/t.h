@@ -5,7 +5,7 @@
  *
  * A test registers itself. A failed check is printed and fails its test; the test goes on.
  * Arguments name the tests to run (any part of the name, or "=" and the whole of it); "-v" in front
- * prints each name.
+ * prints each name; "--write" makes golden files anew.
  * Last line: "N passed, N failed". */
 #ifndef MRC_TEST_H
 #define MRC_TEST_H
@@ -26,6 +26,7 @@ struct t_test {
 static struct t_test *t_first;
 static struct t_test **t_last = &t_first;
 static const char *t_current = "(none)";
+static bool t_write;        /* --write: golden files are made, not compared */
 static unsigned t_failures; /* failed checks of the current test */
 
 static inline void t_add(struct t_test *t)
@@ -97,7 +98,7 @@ static inline bool t_wanted(const char *name, int argc, char **argv)
 {
     bool any = false;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "-v") == 0)
+        if (argv[i][0] == '-')
             continue;
         if (argv[i][0] == '=' ? strcmp(name, argv[i] + 1) == 0 : strstr(name, argv[i]) != NULL)
             return true;
@@ -109,6 +110,8 @@ static inline bool t_wanted(const char *name, int argc, char **argv)
 int main(int argc, char **argv)
 {
     const bool verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
+    for (int i = 1; i < argc; i++)
+        t_write = t_write || strcmp(argv[i], "--write") == 0;
     unsigned passed = 0;
     unsigned failed = 0;
     for (struct t_test *t = t_first; t != NULL; t = t->next) {

@@ -12,13 +12,6 @@ enum {
     WORLD_QUIET_MS = 50,
 };
 
-struct world_packet {
-    struct mrc_rx_pkt rx;
-    struct world_packet *next;
-    uint32_t to;
-    uint8_t bytes[MRC_HDR_MAX + MRC_MTU_MAX + 8];
-};
-
 /* ---- memory, failure, hash ---- */
 
 void *world_alloc(struct world *w, size_t bytes)
@@ -133,7 +126,7 @@ static struct world_packet *world_packet_new(struct world *w)
     return p;
 }
 
-static void world_packet_free(struct world *w, struct world_packet *p)
+void world_packet_free(struct world *w, struct world_packet *p)
 {
     p->next = w->free;
     w->free = p;
@@ -183,7 +176,7 @@ static struct world_packet *world_packet_from(struct world *w, uint32_t from, ui
 }
 
 /* A switch cut it: the lengths still say the old size (A.13.6). */
-static void world_trim(const struct world *w, struct mrc_rx_pkt *rx, uint32_t keep_bytes)
+void world_trim(const struct world *w, struct mrc_rx_pkt *rx, uint32_t keep_bytes)
 {
     const uint32_t keep = keep_bytes - (MRC_NOMINAL_HDR + 8);
     rx->len = rx->len < keep ? rx->len : keep;
@@ -236,6 +229,7 @@ static void world_transmit(struct world *w, uint32_t from, const struct mrc_tx_p
             world_trim(w, &q->rx, world_link(w, from, to, path)->cfg.trim_bytes);
         if (d[i].corrupt != 0)
             sim_corrupt(q->bytes, q->rx.len, d[i].corrupt);
+        world_port_describe(q, &sp, d[i].trimmed);
         world_push(w, (struct world_event){.at = d[i].at + extra, .packet = q});
     }
     if (n == 0)
@@ -332,7 +326,7 @@ static void world_turn_action(struct world *w, void *arg, uint32_t n)
     world_turn(w, n);
 }
 
-static void world_arrive(struct world *w, struct world_packet *p)
+void world_arrive(struct world *w, struct world_packet *p)
 {
     struct world_host *const h = &w->host[p->to];
     world_check_arrived(w, p->to, &p->rx);
@@ -366,7 +360,9 @@ static bool world_step(struct world *w, mrc_ns until)
         world_turn(w, host);
     } else {
         const struct world_event e = world_pop(w);
-        if (e.packet != NULL)
+        if (e.packet != NULL && w->cfg.port.rate_bps != 0)
+            world_port_enter(w, e.packet);
+        else if (e.packet != NULL)
             world_arrive(w, e.packet);
         else
             e.action(w, e.arg, e.n);
@@ -541,6 +537,7 @@ struct world *world_new(const struct world_cfg *cfg)
             }
     for (uint32_t a = 0; a < cfg->hosts; a++)
         world_host_init(w, a);
+    world_port_init(w);
     return w;
 }
 

@@ -19,6 +19,7 @@
 #include "../core/mrc_icrc.h"
 #include "../core/mrc_psn.h"
 #include "../sim/sim_link.h"
+#include "../sim/sim_queue.h"
 
 enum {
     WORLD_BURST = 32, /* packets per call of a door */
@@ -53,7 +54,9 @@ struct world_cfg {
     mrc_ns skew_ns;    /* path i takes i times this longer */
     uint8_t trim_dscp; /* what a trimmed packet becomes: TRIMMED or TRIMMED_LASTHOP */
     struct sim_link_cfg link;
-    struct mrc_cc_cfg cc; /* one controller per ordered pair */
+    struct mrc_cc_cfg cc;      /* one controller per ordered pair */
+    struct sim_queue_cfg port; /* rate not 0: all links to a host end in one such port, which all
+                                  who send to it share */
 };
 
 /* A QP at each of two hosts, connected. All zero but a, b: see world_qp_defaults. */
@@ -158,7 +161,14 @@ struct world_flow {
     mrc_ns last_done_ns; /* when a work request last completed */
 };
 
-struct world_packet; /* in flight; world.c */
+/* A packet in flight, as its receiver will see it. */
+struct world_packet {
+    struct sim_item item; /* first: a port gives these back */
+    struct mrc_rx_pkt rx;
+    struct world_packet *next;
+    uint32_t to;
+    uint8_t bytes[MRC_HDR_MAX + MRC_MTU_MAX + 8];
+};
 
 /* A packet on its way, for filters. */
 struct world_hop {
@@ -196,6 +206,7 @@ struct world_host {
     bool turn_queued;
     mrc_ns last_turn;
     uint32_t turns_at_once; /* turns without time passing */
+    struct sim_queue port;
 };
 
 struct world {
@@ -246,6 +257,18 @@ bool world_finish(struct world *w, mrc_ns limit);
 void *world_alloc(struct world *w, size_t bytes); /* zeroed; freed with the world */
 __attribute__((format(printf, 2, 3))) void world_fail(struct world *w, const char *fmt, ...);
 void world_mix(struct world *w, uint64_t x); /* into the hash */
+
+void world_packet_free(struct world *w, struct world_packet *p);
+/* A packet has reached its host. */
+void world_arrive(struct world *w, struct world_packet *p);
+/* Cut to keep_bytes on the wire. */
+void world_trim(const struct world *w, struct mrc_rx_pkt *rx, uint32_t keep_bytes);
+
+/* ---- world_port.c: the port that all senders to a host share ---- */
+void world_port_init(struct world *w);
+/* What the port must know of a packet; cut: a link has trimmed it already. */
+void world_port_describe(struct world_packet *p, const struct sim_packet *sp, bool cut);
+void world_port_enter(struct world *w, struct world_packet *p);
 
 /* ---- world_flow.c: connections, memory, work ---- */
 /* Index of the flow a -> b; b -> a is the next one. */
