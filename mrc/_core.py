@@ -59,6 +59,8 @@ class QpMask:
     SACK = lib.MRC_QP_SACK
     TRAIN = lib.MRC_QP_TRAIN
     CAP = lib.MRC_QP_CAP
+    RX_PAUSED = lib.MRC_QP_RX_PAUSED
+    RX_PENALTY = lib.MRC_QP_RX_PENALTY
 
 
 class Pin:

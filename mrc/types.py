@@ -230,6 +230,10 @@ class DropReason(IntEnum):
     EP_UNKNOWN = 19
     TRIM_OFF = 20
     EP_STALE = 21
+    NO_BITMAP = 22
+    NO_BUFFER = 23
+    PAUSED = 24
+    RQMSN = 25
 
 
 @dataclass(frozen=True, slots=True)

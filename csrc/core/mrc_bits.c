@@ -51,6 +51,18 @@ uint32_t mrc_bits_next(const struct mrc_bits *b, uint32_t psn, uint32_t max)
     return max;
 }
 
+uint32_t mrc_bits_prev(const struct mrc_bits *b, uint32_t psn, uint32_t max)
+{
+    uint32_t n = 0;
+    while (n < max) {
+        const uint64_t set = mrc_bits_export64(b, psn - n - 63); /* bit 63 is psn - n */
+        if (set != 0)
+            return mrc_min32(n + (uint32_t)__builtin_clzll(set), max);
+        n += 64;
+    }
+    return max;
+}
+
 /* By hand: without a CPU flag the compiler's own would be a call out of the core. */
 static uint32_t bits_count(uint64_t w)
 {

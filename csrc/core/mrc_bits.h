@@ -40,6 +40,8 @@ uint64_t mrc_bits_export64(const struct mrc_bits *b, uint32_t psn);
 uint32_t mrc_bits_run(const struct mrc_bits *b, uint32_t psn, uint32_t max);
 /* Distance from psn to the first set bit, or max when the next max bits are clear. */
 uint32_t mrc_bits_next(const struct mrc_bits *b, uint32_t psn, uint32_t max);
+/* The same downwards: from psn to the first set bit at or below it. */
+uint32_t mrc_bits_prev(const struct mrc_bits *b, uint32_t psn, uint32_t max);
 /* Clear n bits from psn on and say how many of them were set. */
 uint32_t mrc_bits_take(struct mrc_bits *b, uint32_t psn, uint32_t n);
 

@@ -8,6 +8,7 @@
 #include "mrc_icrc.h"
 #include "mrc_mr.h"
 #include "mrc_path.h"
+#include "mrc_rxload.h"
 #include "mrc_trace.h"
 
 /* One per engine. */
@@ -22,6 +23,10 @@ struct mrc_env {
     uint8_t dscp_trimmed_lasthop;
     bool se_bit7;
     uint64_t drops[MRC_DROP_COUNT];
+    struct mrc_rxload rx;
+    uint8_t
+        icrc_skip_percent; /* broken packets of one EV that make it one to avoid (H29); 0: off */
+    bool service_time;     /* reflected timestamps are moved by our dwell time (H11) */
 };
 
 /* One per QP: where its packets go. */
@@ -33,6 +38,18 @@ struct mrc_peer {
     uint32_t qpn;      /* own */
     uint32_t dest_qpn; /* peer's */
 };
+
+/* The clock of timestamps: 128 ns, 16 bits (B.1). */
+static inline uint16_t mrc_timestamp(mrc_ns now) { return (uint16_t)(now >> 7); }
+
+/* A timestamp as it goes back: moved on by the time since `arrived` when we correct for it, so that
+ * the asker's round trip is the network's (H11). */
+static inline uint16_t mrc_env_reflect(const struct mrc_env *env, uint16_t timestamp,
+                                       uint16_t arrived, mrc_ns now)
+{
+    const uint16_t dwell = (uint16_t)(mrc_timestamp(now) - arrived);
+    return env->service_time ? (uint16_t)(timestamp + dwell) : timestamp;
+}
 
 /* Classes differ on the wire: a retransmission may then overtake in a queue of its own (B.10). */
 static inline uint8_t mrc_env_retx_class(const struct mrc_env *env)

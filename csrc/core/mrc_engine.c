@@ -107,6 +107,18 @@ static void engine_rx_trimmed(struct mrc_engine *e, const struct mrc_rx_pkt *p, 
     mrc_engine_touch(e, q);
 }
 
+/* H29: which EV of which peer breaks packets? The QP decides whether it believes this one. */
+static void engine_rx_broken(struct mrc_engine *e, const struct mrc_rx_pkt *p, mrc_ns now)
+{
+    struct mrc_pkt pkt;
+    if (mrc_wire_decode(&pkt, p->bytes, p->len, false) != MRC_WIRE_OK ||
+        (mrc_opcode_flags(pkt.opcode) & MRC_OPF_DATA) == 0)
+        return;
+    struct mrc_qp *q = mrc_engine_qp(e, pkt.dqp);
+    if (q != NULL && memcmp(q->attr.dst, p->src, 16) == 0)
+        mrc_qp_rx_broken(q, &pkt, mrc_wire_ev(p->flow_label, p->sport), now);
+}
+
 /* B.15, step 6: no queue pair is touched, unless paths to the node went or came back. */
 static void engine_rx_ep(struct mrc_engine *e, const struct mrc_rx_pkt *rx, const struct mrc_pkt *p,
                          mrc_ns now)
@@ -140,6 +152,8 @@ static void engine_rx_one(struct mrc_engine *e, const struct mrc_rx_pkt *p, mrc_
     }
     if (!engine_icrc_ok(e, p)) {
         e->env.drops[MRC_DROP_ICRC]++;
+        if (e->env.icrc_skip_percent != 0)
+            engine_rx_broken(e, p, now);
         return;
     }
     const enum mrc_wire_err err = mrc_wire_decode(&pkt, p->bytes, p->len, false);

@@ -29,6 +29,16 @@ struct mrc_engine_cfg {
     uint8_t dscp_trimmed_lasthop; /* default 16 */
     uint8_t se_bit7;              /* 1: solicited event in bit 7 of BTH byte 1 (H2) */
     uint8_t pad_[2];
+    /* What the receive side may hold for all QPs together; beyond it packets are refused with a
+     * NACK and come again (B.3). 0: as much as the windows allow. */
+    uint32_t ooo_max;          /* PSNs that arrived above a gap: NO_BITMAP */
+    uint32_t imm_max;          /* immediates that wait for earlier data: NO_PKT_BUFFER */
+    uint8_t penalty_percent;   /* 0..99: share of a receive budget in use from which senders are
+                                  slowed (E.6); 0: never */
+    uint8_t icrc_skip_percent; /* 0..99: share of broken packets above which the peer is told to
+                                  leave that EV (H29); 0: never */
+    uint8_t service_time;      /* 1: reflected timestamps are moved by our dwell time (H11) */
+    uint8_t pad2_[5];
 };
 
 struct mrc_engine;
@@ -97,6 +107,12 @@ void *mrc_qp_destroy(struct mrc_engine *e, uint32_t qpn);
 int mrc_qp_post_send(struct mrc_engine *e, uint32_t qpn, const struct mrc_send_wr *wr, int n);
 int mrc_qp_post_recv(struct mrc_engine *e, uint32_t qpn, const uint64_t *wr_id, int n);
 int mrc_qp_stats(const struct mrc_engine *e, uint32_t qpn, struct mrc_qp_stats *out);
+
+/* The application takes nothing new for now, on any QP: data is refused with NO_RESOURCE and comes
+ * again, as long as the peer's retries last. One QP alone: MRC_QP_RX_PAUSED. */
+void mrc_engine_rx_pause(struct mrc_engine *e, bool paused);
+/* Once per turn of the I/O side: did it leave packets waiting? Counts as pressure (E.6). */
+void mrc_engine_rx_backlog(struct mrc_engine *e, bool more);
 
 uint64_t mrc_engine_drops(const struct mrc_engine *e, enum mrc_drop d);
 /* Is there a packet to send right now (ignoring timers)? */

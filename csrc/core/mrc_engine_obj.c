@@ -20,7 +20,8 @@ static bool eng_cfg_ok(const struct mrc_engine_cfg *c)
            c->mr_max <= MRC_ENGINE_MAX && c->cq_max >= 1 && c->cq_max <= MRC_CQ_MAX &&
            c->path_max >= 1 && c->path_max <= MRC_ENGINE_MAX && c->cc_max >= 1 &&
            c->cc_max <= MRC_ENGINE_MAX && c->dscp_data < 64 && c->dscp_retx < 64 &&
-           c->dscp_control < 64 && c->dscp_trimmed < 64 && c->dscp_trimmed_lasthop < 64;
+           c->dscp_control < 64 && c->dscp_trimmed < 64 && c->dscp_trimmed_lasthop < 64 &&
+           c->penalty_percent < 100 && c->icrc_skip_percent < 100 && c->service_time <= 1;
 }
 
 size_t mrc_engine_size(const struct mrc_engine_cfg *c)
@@ -46,6 +47,11 @@ static void eng_classes(struct mrc_env *env, const struct mrc_engine_cfg *c)
     env->dscp_trimmed = c->dscp_trimmed;
     env->dscp_trimmed_lasthop = c->dscp_trimmed_lasthop;
     env->se_bit7 = c->se_bit7 != 0;
+    env->rx.ooo_max = c->ooo_max;
+    env->rx.imm_max = c->imm_max;
+    env->rx.penalty_percent = c->penalty_percent;
+    env->icrc_skip_percent = c->icrc_skip_percent;
+    env->service_time = c->service_time != 0;
 }
 
 struct mrc_engine *mrc_engine_init(void *mem, const struct mrc_engine_cfg *c, mrc_ns now)
@@ -372,6 +378,10 @@ int mrc_qp_stats(const struct mrc_engine *e, uint32_t qpn, struct mrc_qp_stats *
     mrc_qp_read_stats(q, out);
     return MRC_OK;
 }
+
+void mrc_engine_rx_pause(struct mrc_engine *e, bool paused) { e->env.rx.paused = paused; }
+
+void mrc_engine_rx_backlog(struct mrc_engine *e, bool more) { mrc_rxload_turn(&e->env.rx, more); }
 
 uint64_t mrc_engine_drops(const struct mrc_engine *e, enum mrc_drop d)
 {

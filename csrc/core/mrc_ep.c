@@ -7,8 +7,6 @@
  * what lies less than half a wrap apart. */
 static const mrc_ns EP_ORDER_NS = 4 * MRC_MSEC;
 
-static uint16_t ep_timestamp(mrc_ns now) { return (uint16_t)(now >> 7); }
-
 /* ---- memory ---- */
 
 size_t mrc_ep_bytes(uint32_t path_max)
@@ -252,7 +250,9 @@ static bool ep_rx_request(struct mrc_ep *ep, uint32_t first, const struct mrc_rx
                            .ev = ev,
                            .id = (uint16_t)p->psn,
                            .timestamp = p->tx_timestamp,
-                           .op = p->ep_op};
+                           .arrived = mrc_timestamp(now),
+                           .op = p->ep_op,
+                           .timed = !p->tsr};
     return p->ep_op == MRC_EP_OP_PORT_STATUS && ep_status(ep, first, p, now);
 }
 
@@ -276,6 +276,18 @@ static struct ep_probe *ep_find_probe(struct mrc_ep *ep, const uint8_t addr[16],
     return NULL;
 }
 
+/* H11: by how much the node moved our timestamp is how long it had the request. More than the whole
+ * round trip is no service time. */
+static mrc_ns ep_rtt(struct ep_probe *q, uint16_t reflected, mrc_ns now)
+{
+    const mrc_ns whole = now - q->sent_ns;
+    const mrc_ns service = (mrc_ns)(uint16_t)(reflected - mrc_timestamp(q->sent_ns)) << 7;
+    if (q->req.service_time == 0 || service > whole)
+        return whole;
+    q->rsp.adjusted = 1;
+    return whole - service;
+}
+
 /* The id identifies the request, the op helps where both kinds have the same one: readers differ on
  * its position in the header, so it is never a reason to refuse (H3). */
 static void ep_rx_response(struct mrc_ep *ep, uint32_t first, const struct mrc_rx_pkt *rx,
@@ -290,7 +302,7 @@ static void ep_rx_response(struct mrc_ep *ep, uint32_t first, const struct mrc_r
         ep_told(ep, n);
     } else if (q != NULL) {
         q->rsp.port = rx->port;
-        ep_finish(ep, q, now - q->sent_ns);
+        ep_finish(ep, q, ep_rtt(q, p->tx_timestamp, now));
     } else {
         ep->env->drops[MRC_DROP_EP_STALE]++;
     }
@@ -334,7 +346,7 @@ void mrc_ep_tick(struct mrc_ep *ep, mrc_ns now)
 /* ---- tx ---- */
 
 /* On the EV the request came on, if we use it; else on what the control rotation gives (D.8). */
-static bool ep_tx_answer(struct mrc_ep *ep, struct mrc_tx_pkt *out)
+static bool ep_tx_answer(struct mrc_ep *ep, struct mrc_tx_pkt *out, mrc_ns now)
 {
     const struct ep_answer *a = &ep->answer[ep->answer_out++ % MRC_EP_ANSWERS];
     if (a->path == MRC_EP_NOWHERE)
@@ -349,6 +361,8 @@ static bool ep_tx_answer(struct mrc_ep *ep, struct mrc_tx_pkt *out)
         return false; /* no way back: the asker takes it for a loss, which it is */
     struct mrc_pkt p = {
         .opcode = MRC_OP_EP_RESPONSE, .psn = a->id, .ep_op = a->op, .tx_timestamp = a->timestamp};
+    if (a->timed)
+        p.tx_timestamp = mrc_env_reflect(ep->env, a->timestamp, a->arrived, now);
     mrc_emit(ep->env, &n->peer, mrc_path_entry(n->table, i), ep->env->tclass_control, &p, out);
     return true;
 }
@@ -358,7 +372,7 @@ static void ep_emit_request(const struct mrc_ep *ep, const struct ep_node *n, ui
 {
     p->opcode = MRC_OP_EP_REQUEST;
     p->vendor_info = n->own_hint;
-    p->tx_timestamp = ep_timestamp(now);
+    p->tx_timestamp = mrc_timestamp(now);
     p->ftype = 1;
     mrc_emit(ep->env, &n->peer, mrc_path_entry(n->table, entry), tclass, p, out);
 }
@@ -402,7 +416,7 @@ size_t mrc_ep_tx(struct mrc_ep *ep, struct mrc_tx_pkt *out, size_t max, mrc_ns n
 {
     size_t n = 0;
     while (n < max && ep->answer_out != ep->answer_in)
-        n += ep_tx_answer(ep, &out[n]);
+        n += ep_tx_answer(ep, &out[n], now);
     while (n < max && !mrc_list_empty(&ep->telling)) {
         struct mrc_link *l = mrc_list_pop(&ep->telling);
         n += ep_tx_status(ep, MRC_LIST_OWNER(l, struct ep_node, due), &out[n], now);
@@ -429,7 +443,7 @@ static int ep_post_one(struct mrc_ep *ep, const struct mrc_ep_req *req, mrc_ns n
     if (entry == MRC_EV_NONE)
         return MRC_ERR_NOENT;
     if ((req->dscp > 63 && req->dscp != MRC_EP_DSCP_CONTROL) || req->timeout_ns == 0 ||
-        req->timeout_ns > MRC_EP_TIMEOUT_MAX_NS)
+        req->timeout_ns > MRC_EP_TIMEOUT_MAX_NS || req->service_time > 1)
         return MRC_ERR_INVAL;
     if (ep_find_probe(ep, n->peer.dst, req->id) != NULL)
         return MRC_ERR_BUSY;

@@ -50,7 +50,9 @@ struct ep_answer {
     uint32_t ev;
     uint16_t id;
     uint16_t timestamp;
+    uint16_t arrived; /* timestamp clock */
     uint8_t op;
+    bool timed; /* the timestamp's unit is ours */
 };
 
 enum ep_step { EP_FREE = 0, EP_SEND, EP_WAIT, EP_DONE };

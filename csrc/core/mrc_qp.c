@@ -62,17 +62,14 @@ static struct mrc_req_ctx qp_req_ctx(struct mrc_qp *q, mrc_ns now)
 
 static struct mrc_resp_ctx qp_resp_ctx(struct mrc_qp *q, mrc_ns now)
 {
-    struct mrc_resp_ctx c = {.env = q->env,
-                             .peer = &q->peer,
-                             .stats = &q->stats,
-                             .path = q->path,
-                             .now = now,
-                             .pd = q->init.pd,
-                             .recv_cq = q->init.recv_cq,
-                             .access = q->attr.access,
-                             .trim_nack = q->env->dscp_trimmed != 0};
-    if ((q->attr.cap & MRC_QP_CAP_DYNAMIC_MPR) != 0)
-        c.mpr_now = q->attr.mpr_dest;
+    const struct mrc_resp_ctx c = {.env = q->env,
+                                   .peer = &q->peer,
+                                   .stats = &q->stats,
+                                   .path = q->path,
+                                   .now = now,
+                                   .pd = q->init.pd,
+                                   .recv_cq = q->init.recv_cq,
+                                   .attr = &q->attr};
     return c;
 }
 
@@ -130,7 +127,10 @@ static int qp_check_ranges(const struct mrc_qp *q, const struct mrc_qp_attr *a, 
         ((mask & MRC_QP_TIMEOUT) != 0 && a->timeout > 24) ||
         ((mask & MRC_QP_RETRY) != 0 && (a->linear_cnt > 7 || a->exp_cnt > 25)) ||
         ((mask & MRC_QP_TRAIN) != 0 && a->train_max > MRC_TRAIN_MAX) ||
-        ((mask & MRC_QP_CAP) != 0 && a->cap > 7);
+        ((mask & MRC_QP_CAP) != 0 && a->cap > 7) ||
+        ((mask & MRC_QP_RX_PAUSED) != 0 && a->rx_paused > 1) ||
+        ((mask & MRC_QP_RX_PENALTY) != 0 && a->rx_penalty > 127 &&
+         a->rx_penalty != MRC_RX_PENALTY_OFF);
     return bad ? MRC_ERR_INVAL : MRC_OK;
 }
 
@@ -139,6 +139,10 @@ static int qp_check_frozen(const struct mrc_qp *q, uint32_t mask)
 {
     const uint32_t before_rtr = MRC_QP_AV | MRC_QP_RQ_PSN | MRC_QP_PATH | MRC_QP_WIMM_DEST;
     const uint32_t before_rts = MRC_QP_SQ_PSN | MRC_QP_CC;
+    /* B.12: a peer that is not told of a smaller window goes on using the one agreed on. */
+    const bool fixed = (q->attr.cap & MRC_QP_CAP_DYNAMIC_MPR) == 0;
+    if ((mask & MRC_QP_MPR_DEST) != 0 && fixed && q->attr.state >= MRC_QPS_RTR)
+        return MRC_ERR_STATE;
     if ((mask & before_rtr) != 0 && q->attr.state >= MRC_QPS_RTR)
         return MRC_ERR_STATE;
     if ((mask & before_rts) != 0 && q->attr.state >= MRC_QPS_RTS)
@@ -192,6 +196,10 @@ static void qp_store(struct mrc_qp *q, const struct mrc_qp_attr *a, uint32_t mas
         to->train_max = a->train_max;
     if ((mask & MRC_QP_CAP) != 0)
         to->cap = a->cap;
+    if ((mask & MRC_QP_RX_PAUSED) != 0)
+        to->rx_paused = a->rx_paused;
+    if ((mask & MRC_QP_RX_PENALTY) != 0)
+        to->rx_penalty = a->rx_penalty;
 }
 
 /* Hand the attributes on to the roles that live by them. */
@@ -212,7 +220,9 @@ static void qp_refresh(struct mrc_qp *q, uint32_t mask)
     if ((mask & MRC_QP_MPR) != 0)
         r->window = (uint32_t)a->mpr * MRC_MPR_UNIT;
     if ((mask & MRC_QP_MPR_DEST) != 0)
-        q->resp.rx.window = (uint32_t)a->mpr_dest * MRC_MPR_UNIT;
+        mrc_rxtrack_resize(&q->resp.rx, (uint32_t)a->mpr_dest * MRC_MPR_UNIT);
+    if ((mask & MRC_QP_SACK) != 0)
+        mrc_resp_set_threshold(&q->resp, a->sack_threshold);
 }
 
 static void qp_enter(struct mrc_qp *q, uint8_t to, mrc_ns now)
@@ -272,6 +282,7 @@ void mrc_qp_fail(struct mrc_qp *q, enum mrc_wc_status cause, mrc_ns now)
     q->stats.error = (uint8_t)cause;
     q->retry_path_at = MRC_NEVER;
     mrc_req_flush(&q->req, &c, cause);
+    mrc_resp_release(&q->resp, q->env);
     while (mrc_resp_take_recv(&q->resp, &wc.wr_id))
         mrc_cq_push(&q->env->cqs, q->init.recv_cq, &wc);
 }
@@ -289,7 +300,7 @@ static void qp_rx_data(struct mrc_qp *q, const struct mrc_pkt *p, uint32_t ev, b
     const struct mrc_resp_ctx c = qp_resp_ctx(q, now);
     if (q->attr.state == MRC_QPS_ERR && q->path != NULL) {
         q->env->drops[MRC_DROP_QP_STATE]++;
-        mrc_resp_refuse(&q->resp, p, ev);
+        mrc_resp_refuse(&q->resp, &c, p, ev);
     } else if (q->attr.state != MRC_QPS_RTR && q->attr.state != MRC_QPS_RTS) {
         q->env->drops[MRC_DROP_QP_STATE]++;
     } else if (p->opcode == MRC_OP_PROBE) {
@@ -329,6 +340,14 @@ void mrc_qp_rx_trimmed(struct mrc_qp *q, const struct mrc_pkt *p, uint32_t ev, b
     }
     const struct mrc_resp_ctx c = qp_resp_ctx(q, now);
     mrc_resp_trimmed(&q->resp, &c, p, ev, lasthop);
+}
+
+void mrc_qp_rx_broken(struct mrc_qp *q, const struct mrc_pkt *p, uint32_t ev, mrc_ns now)
+{
+    if (q->attr.state != MRC_QPS_RTR && q->attr.state != MRC_QPS_RTS)
+        return;
+    const struct mrc_resp_ctx c = qp_resp_ctx(q, now);
+    mrc_resp_broken(&q->resp, &c, p, ev);
 }
 
 void mrc_qp_tick(struct mrc_qp *q, mrc_ns now)

@@ -44,6 +44,8 @@ void mrc_qp_fail(struct mrc_qp *q, enum mrc_wc_status cause, mrc_ns now);
 void mrc_qp_rx(struct mrc_qp *q, const struct mrc_pkt *p, uint32_t ev, bool ce, mrc_ns now);
 void mrc_qp_rx_trimmed(struct mrc_qp *q, const struct mrc_pkt *p, uint32_t ev, bool lasthop,
                        mrc_ns now);
+/* A packet for this QP, of its peer, whose iCRC is wrong (H29). */
+void mrc_qp_rx_broken(struct mrc_qp *q, const struct mrc_pkt *p, uint32_t ev, mrc_ns now);
 void mrc_qp_tick(struct mrc_qp *q, mrc_ns now);
 mrc_ns mrc_qp_deadline(const struct mrc_qp *q);
 

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Responder: takes data packets in any order, places them, says what arrived (MRC B.3 to B.8).
- * rx only marks what is due; tx emits it. Never includes the requester. */
+ * rx only marks what is due; tx emits it. Never includes the requester.
+ *
+ *   mrc_resp.c      packets in: verdict, placement, what becomes due
+ *   mrc_resp_imm.c  immediates and receives: order, limits, delivery (B.8)
+ *   mrc_resp_tx.c   packets out: SACK, NACK, transport ACK (B.4, B.6, B.7) */
 #ifndef MRC_RESP_H
 #define MRC_RESP_H
 
 #include "mrc_emit.h"
+#include "mrc_rxev.h"
 #include "mrc_rxtrack.h"
 
 enum { MRC_DUE_RING = 32, MRC_NACK_RING = 32 };
@@ -15,24 +20,30 @@ struct mrc_sack_due {
     uint32_t ev;
     uint16_t timestamp;
     uint16_t probe_id;
-    uint8_t mark; /* enum mrc_sack_mark */
+    uint16_t arrived; /* timestamp clock */
+    uint8_t mark;     /* enum mrc_sack_mark */
     bool rtx;
     bool pr;
+    bool timed; /* timestamp is one, in the unit we know: it may be corrected */
 };
 
 struct mrc_nack_due {
     struct mrc_psn psn;
     uint32_t ev;
     uint16_t timestamp;
+    uint16_t arrived;
     uint8_t reason; /* enum mrc_nack_reason */
+    bool timed;
 };
 
 /* An immediate that arrived before everything in front of it had (B.8). */
 struct mrc_imm_stash {
     struct mrc_psn psn;
     uint32_t imm;
-    uint32_t byte_len;
+    uint32_t byte_len; /* of its own packet; of the message once that is complete */
+    uint16_t rqmsn;
     bool solicited;
+    bool only; /* a message of one packet */
 };
 
 struct mrc_resp {
@@ -62,7 +73,16 @@ struct mrc_resp {
     uint16_t stash_max;
     uint16_t stash_count;
     uint16_t max_wimm_dest;
+    uint16_t rqmsn_done; /* of the last immediate delivered */
+    bool rqmsn_known;
+    uint8_t restore_left;          /* SACKs that still carry restore_cwnd (E.6) */
     struct mrc_path_cursor cursor; /* for control packets without a better EV */
+    struct mrc_rxev rxev;
+};
+
+enum {
+    MRC_RX_PENALTY_OFF = 0xFF, /* rx_penalty: none, whatever the engine's policy says */
+    MRC_RESTORE_SACKS = 16,    /* SACKs after an episode that tell of its end */
 };
 
 /* What the responder needs of its QP for one call. */
@@ -74,9 +94,7 @@ struct mrc_resp_ctx {
     mrc_ns now;
     uint32_t pd;
     uint32_t recv_cq;
-    uint8_t access;
-    bool trim_nack;   /* answer trimmed packets */
-    uint16_t mpr_now; /* advertised in SACKs, units; 0 = dynamic MPR off */
+    const struct mrc_qp_attr *attr; /* access, mpr_dest, cap, rx_* */
 };
 
 enum mrc_resp_result {
@@ -100,7 +118,15 @@ void mrc_resp_trimmed(struct mrc_resp *r, const struct mrc_resp_ctx *c, const st
 void mrc_resp_probe(struct mrc_resp *r, const struct mrc_resp_ctx *c, const struct mrc_pkt *p,
                     uint32_t ev, bool ce);
 /* Data for a QP in ERR: repeat the NAK, or NACK UNEXP_EVENT, so that the peer learns of it. */
-void mrc_resp_refuse(struct mrc_resp *r, const struct mrc_pkt *p, uint32_t ev);
+void mrc_resp_refuse(struct mrc_resp *r, const struct mrc_resp_ctx *c, const struct mrc_pkt *p,
+                     uint32_t ev);
+/* A data packet whose iCRC is wrong, with all of its headers right as far as one can see. Counts
+ * against its EV (H29); nothing else comes of it. */
+void mrc_resp_broken(struct mrc_resp *r, const struct mrc_resp_ctx *c, const struct mrc_pkt *p,
+                     uint32_t ev);
+/* The QP ends: what it holds of the engine's pools goes back. */
+void mrc_resp_release(struct mrc_resp *r, struct mrc_env *env);
+void mrc_resp_set_threshold(struct mrc_resp *r, uint32_t bytes); /* 0: default (H7) */
 
 bool mrc_resp_due(const struct mrc_resp *r);
 /* One control packet; false when nothing is due or no path can carry it. */
@@ -109,5 +135,21 @@ bool mrc_resp_tx(struct mrc_resp *r, const struct mrc_resp_ctx *c, struct mrc_tx
 int mrc_resp_post_recv(struct mrc_resp *r, const uint64_t *wr_id, int n); /* -> accepted */
 /* Next posted receive, for flushing; false when none. */
 bool mrc_resp_take_recv(struct mrc_resp *r, uint64_t *wr_id);
+
+/* ---- between the three files ---- */
+
+/* A NAK becomes due; the QP is over. */
+enum mrc_resp_result mrc_resp_nak(struct mrc_resp *r, const struct mrc_resp_ctx *c,
+                                  struct mrc_psn psn, uint8_t syndrome, uint32_t ev,
+                                  enum mrc_drop why);
+/* May this immediate be taken in? False: *out says whether that ends the QP. */
+bool mrc_resp_imm_admit(struct mrc_resp *r, const struct mrc_resp_ctx *c, const struct mrc_pkt *p,
+                        uint32_t ev, enum mrc_resp_result *out);
+void mrc_resp_imm_stash(struct mrc_resp *r, const struct mrc_resp_ctx *c, const struct mrc_pkt *p);
+/* All before them has arrived, cack has not moved: how long are their messages? */
+void mrc_resp_imm_measure(struct mrc_resp *r, const struct mrc_resp_ctx *c);
+/* Deliver those that cack has passed. */
+enum mrc_resp_result mrc_resp_imm_deliver(struct mrc_resp *r, const struct mrc_resp_ctx *c,
+                                          uint32_t ev);
 
 #endif

@@ -31,10 +31,28 @@ void mrc_rxtrack_start(struct mrc_rxtrack *t, struct mrc_psn rq_psn, uint32_t wi
     t->cack = mrc_psn_add(rq_psn, -1);
     t->max_rcv = t->cack;
     t->unsacked = rq_psn;
+    t->message = rq_psn;
     t->window = window;
+    t->target = window;
     t->ooo_count = 0;
     t->news_count = 0;
     t->rcvd_bytes = 0;
+}
+
+void mrc_rxtrack_resize(struct mrc_rxtrack *t, uint32_t window)
+{
+    MRC_ASSERT(window >= 1 && window <= t->capacity);
+    t->target = window;
+    if (window > t->window)
+        t->window = window;
+}
+
+/* cack has moved by psns: the right edge moves only when the window that was last given reaches
+ * beyond it. */
+static void rx_slide(struct mrc_rxtrack *t, uint32_t psns)
+{
+    const uint32_t left = t->window > psns ? t->window - psns : 0;
+    t->window = left > t->target ? left : t->target;
 }
 
 enum mrc_rx_verdict mrc_rxtrack_classify(const struct mrc_rxtrack *t, struct mrc_psn psn)
@@ -56,16 +74,17 @@ static struct mrc_rx_advance rx_accept_in_order(struct mrc_rxtrack *t, struct mr
     t->cack = psn;
     t->max_rcv = psn;
     t->unsacked = mrc_psn_add(psn, 1);
+    if (last)
+        t->message = t->unsacked;
+    if (t->window != t->target)
+        rx_slide(t, 1);
     return adv;
 }
 
-struct mrc_rx_advance mrc_rxtrack_accept(struct mrc_rxtrack *t, struct mrc_psn psn,
-                                         uint32_t nominal_bytes, bool ar, bool last)
+void mrc_rxtrack_mark(struct mrc_rxtrack *t, struct mrc_psn psn, uint32_t nominal_bytes, bool ar,
+                      bool last)
 {
-    struct mrc_rx_advance adv = {0, 0, false};
     MRC_ASSERT(mrc_rxtrack_classify(t, psn) == MRC_RX_NEW);
-    if (t->ooo_count == 0 && mrc_psn_diff(psn, t->cack) == 1)
-        return rx_accept_in_order(t, psn, nominal_bytes, ar, last);
     mrc_bits_set(&t->got, psn.v);
     if (ar)
         mrc_bits_set(&t->ar, psn.v);
@@ -74,27 +93,63 @@ struct mrc_rx_advance mrc_rxtrack_accept(struct mrc_rxtrack *t, struct mrc_psn p
     t->rcvd_bytes += nominal_bytes;
     if (mrc_psn_after(psn, t->max_rcv))
         t->max_rcv = psn;
+    if (mrc_psn_diff(psn, t->cack) == 1)
+        return;
+    t->ooo_count++;
+    t->news_count++;
+    mrc_bits_set(&t->news, psn.v);
+    if (mrc_psn_after(t->unsacked, psn))
+        t->unsacked = psn;
+}
+
+uint32_t mrc_rxtrack_run(const struct mrc_rxtrack *t)
+{
+    return mrc_bits_run(&t->got, mrc_psn_add(t->cack, 1).v, t->window);
+}
+
+struct mrc_psn mrc_rxtrack_message(const struct mrc_rxtrack *t, struct mrc_psn psn)
+{
+    const uint32_t before = (uint32_t)mrc_psn_diff(psn, t->cack) - 1;
+    const uint32_t down = mrc_bits_prev(&t->last, psn.v - 1, before);
+    return down == before ? t->message : mrc_psn_add(psn, -(int32_t)down);
+}
+
+struct mrc_rx_advance mrc_rxtrack_advance(struct mrc_rxtrack *t)
+{
     const struct mrc_psn first = mrc_psn_add(t->cack, 1);
-    if (!mrc_psn_eq(psn, first)) {
-        t->ooo_count++;
-        t->news_count++;
-        mrc_bits_set(&t->news, psn.v);
-        if (mrc_psn_after(t->unsacked, psn))
-            t->unsacked = psn;
+    const uint32_t run = mrc_rxtrack_run(t);
+    struct mrc_rx_advance adv = {run, 0, false};
+    if (run == 0)
         return adv;
-    }
-    const uint32_t run = mrc_bits_run(&t->got, first.v, t->window);
+    t->cack = mrc_psn_add(t->cack, (int32_t)run);
+    const uint32_t down = mrc_bits_prev(&t->last, t->cack.v, run);
+    if (down != run)
+        t->message = mrc_psn_add(t->cack, 1 - (int32_t)down);
     mrc_bits_take(&t->got, first.v, run);
-    adv.psns = run;
     adv.ar_passed = mrc_bits_take(&t->ar, first.v, run) > 0;
     adv.messages = mrc_bits_take(&t->last, first.v, run);
     if (t->news_count > 0)
         t->news_count -= mrc_bits_take(&t->news, first.v, run);
-    t->cack = mrc_psn_add(t->cack, (int32_t)run);
     t->ooo_count -= run - 1;
     if (!mrc_psn_after(t->unsacked, t->cack))
         t->unsacked = mrc_psn_add(t->cack, 1);
+    if (t->window != t->target)
+        rx_slide(t, run);
     return adv;
+}
+
+void mrc_rxtrack_ask(struct mrc_rxtrack *t, struct mrc_psn psn) { mrc_bits_set(&t->ar, psn.v); }
+
+struct mrc_rx_advance mrc_rxtrack_accept(struct mrc_rxtrack *t, struct mrc_psn psn,
+                                         uint32_t nominal_bytes, bool ar, bool last)
+{
+    MRC_ASSERT(mrc_rxtrack_classify(t, psn) == MRC_RX_NEW);
+    if (t->ooo_count == 0 && mrc_psn_diff(psn, t->cack) == 1)
+        return rx_accept_in_order(t, psn, nominal_bytes, ar, last);
+    const struct mrc_rx_advance still = {0, 0, false};
+    const bool next = mrc_psn_diff(psn, t->cack) == 1;
+    mrc_rxtrack_mark(t, psn, nominal_bytes, ar, last);
+    return next ? mrc_rxtrack_advance(t) : still;
 }
 
 /* MRC B.4, H36: from cack+1 while everything fits in 64 bits; else from the lowest PSN that no SACK

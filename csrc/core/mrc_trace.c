@@ -26,6 +26,10 @@ const char *mrc_drop_name(enum mrc_drop d)
     case MRC_DROP_EP_UNKNOWN: return "ep_unknown";
     case MRC_DROP_TRIM_OFF: return "trim_off";
     case MRC_DROP_EP_STALE: return "ep_stale";
+    case MRC_DROP_NO_BITMAP: return "no_bitmap";
+    case MRC_DROP_NO_BUFFER: return "no_buffer";
+    case MRC_DROP_PAUSED: return "paused";
+    case MRC_DROP_RQMSN: return "rqmsn";
     case MRC_DROP_COUNT: break;
     }
     return "unknown";

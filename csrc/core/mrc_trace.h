@@ -28,6 +28,10 @@ enum mrc_drop {
     MRC_DROP_EP_UNKNOWN, /* endpoint operation from a stranger or of unknown kind */
     MRC_DROP_TRIM_OFF,   /* trimmed packet where trim NACKs are off or QP unknown */
     MRC_DROP_EP_STALE,   /* endpoint response to nothing we asked: late, twice, or invented */
+    MRC_DROP_NO_BITMAP,  /* no room to track one more PSN out of order: NACKed */
+    MRC_DROP_NO_BUFFER,  /* no room for one more early immediate: NACKed */
+    MRC_DROP_PAUSED,     /* the application has paused receiving: NACKed */
+    MRC_DROP_RQMSN,      /* immediate whose number contradicts its place */
     MRC_DROP_COUNT
 };
 

@@ -123,6 +123,8 @@ enum {
     MRC_QP_SACK = 1 << 13, /* sack_threshold */
     MRC_QP_TRAIN = 1 << 14,
     MRC_QP_CAP = 1 << 15,
+    MRC_QP_RX_PAUSED = 1 << 18,
+    MRC_QP_RX_PENALTY = 1 << 19,
 };
 enum { MRC_QP_CAP_NO_TRIM_NACK = 1, MRC_QP_CAP_DYNAMIC_MPR = 2, MRC_QP_CAP_NO_SERVICE_TIME = 4 };
 
@@ -147,8 +149,11 @@ struct mrc_qp_attr {
     uint32_t cc;
     uint32_t sack_threshold; /* bytes; 0 = 16384 (H7) */
     uint32_t cap;
-    uint8_t src[16]; /* own inner address */
-    uint8_t dst[16]; /* peer's inner address; packets from elsewhere are dropped */
+    uint8_t src[16];    /* own inner address */
+    uint8_t dst[16];    /* peer's inner address; packets from elsewhere are dropped */
+    uint8_t rx_paused;  /* 1: take no new data, the peer is to try again (NO_RESOURCE) */
+    uint8_t rx_penalty; /* E.6: 0..127, at least that in every SACK; 0xFF: never any */
+    uint8_t pad2_[2];
 };
 
 /* Per QP, ever growing unless said otherwise. */
@@ -204,10 +209,11 @@ struct mrc_ep_addr {
 struct mrc_ep_req {
     mrc_ns timeout_ns; /* 1..MRC_EP_TIMEOUT_MAX_NS, from posting */
     uint32_t path;
-    uint32_t ev;  /* of that table, in whatever state */
-    uint16_t id;  /* not used again towards this node while an answer may be on its way */
-    uint8_t dscp; /* request class: 0..63, or MRC_EP_DSCP_CONTROL */
-    uint8_t pad_[5];
+    uint32_t ev;          /* of that table, in whatever state */
+    uint16_t id;          /* not used again towards this node while an answer may be on its way */
+    uint8_t dscp;         /* request class: 0..63, or MRC_EP_DSCP_CONTROL */
+    uint8_t service_time; /* 1: that node has agreed to correct the timestamp it reflects (H11) */
+    uint8_t pad_[4];
 };
 
 /* What became of it. */
@@ -216,9 +222,10 @@ struct mrc_ep_rsp {
     uint32_t path;
     uint32_t ev;
     uint16_t id;
-    uint8_t plane; /* of the EV */
-    uint8_t port;  /* I/O port the answer came by */
-    uint8_t pad_[4];
+    uint8_t plane;    /* of the EV */
+    uint8_t port;     /* I/O port the answer came by */
+    uint8_t adjusted; /* 1: rtt_ns is without the time the node took to answer */
+    uint8_t pad_[3];
 };
 
 /* Plane masks of one path table. */

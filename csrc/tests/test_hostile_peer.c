@@ -175,6 +175,7 @@ TEST(hostile_peer__more_immediates_than_agreed)
     struct mrc_pkt f = fields(&r, 1, MRC_OP_WRITE_ONLY_IMM);
     for (int n = 0; n < RIG_WIMM + 1; n++) {
         f.psn++;
+        f.rqmsn++;
         send(&r, 1, &f);
     }
     CHECK_EQ(mrc_engine_drops(r.s[1].e, MRC_DROP_WIMM_LIMIT), 1);
