@@ -13,6 +13,7 @@
 #include "mrc_txtrack.c"
 #include "mrc_path.c"
 #include "mrc_path_probe.c"
+#include "mrc_path_reverse.c"
 #include "mrc_path_state.c"
 #include "mrc_cc.c"
 #include "mrc_nscc.c"

@@ -186,6 +186,9 @@ void mrc_engine_rx(struct mrc_engine *e, const struct mrc_rx_pkt *pkts, size_t n
 static void engine_tick_path(struct mrc_engine *e, struct mrc_path_slot *p, mrc_ns now)
 {
     mrc_path_tick(p->table, now);
+    const uint16_t reverse = mrc_path_reverse_probe(p->table);
+    if (reverse != MRC_EV_NONE)
+        mrc_ep_reverse(&e->ep, (uint32_t)(p - e->path), reverse);
     mrc_heap_set(&e->timers, &p->timer, mrc_path_deadline(p->table));
     if (mrc_path_probe_pending(p->table))
         mrc_list_push(&e->probing, &p->probing);
@@ -220,6 +223,14 @@ mrc_ns mrc_engine_deadline(const struct mrc_engine *e) { return mrc_heap_key(&e-
 
 /* ---- tx ---- */
 
+static void engine_path_timer(struct mrc_engine *e, const struct mrc_qp *q)
+{
+    if (q->path == NULL)
+        return;
+    struct mrc_path_slot *p = &e->path[q->attr.path];
+    mrc_heap_set(&e->timers, &p->timer, mrc_path_deadline(p->table));
+}
+
 static size_t engine_tx_control(struct mrc_engine *e, struct mrc_tx_pkt *out, size_t max,
                                 mrc_ns now)
 {
@@ -229,6 +240,7 @@ static size_t engine_tx_control(struct mrc_engine *e, struct mrc_tx_pkt *out, si
         l = l->next;
         while (n < max && mrc_qp_tx_control(q, &out[n], now))
             n++;
+        engine_path_timer(e, q); /* an answer may begin a round of the reverse set (D.8) */
         if (n < max)
             mrc_list_remove(
                 &q->control); /* nothing due, or no path: the next packet in tries again */

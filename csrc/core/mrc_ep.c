@@ -34,6 +34,7 @@ void mrc_ep_init(struct mrc_ep *ep, void *mem, struct mrc_env *env, uint32_t pat
     mrc_heap_init(&ep->timers, (struct mrc_heap_node **)(void *)m, path_max + MRC_EP_PROBES);
     mrc_list_init(&ep->telling);
     mrc_list_init(&ep->sending);
+    mrc_list_init(&ep->reversing);
     mrc_list_init(&ep->done);
     mrc_list_init(&ep->unused);
     for (uint32_t i = 0; i < MRC_EP_PROBES; i++) {
@@ -81,6 +82,7 @@ int mrc_ep_lead(struct mrc_ep *ep, uint32_t path, struct mrc_path_table *t,
     struct ep_node *n = &ep->node[path];
     memset(n, 0, sizeof *n);
     mrc_list_init(&n->due);
+    mrc_list_init(&n->reverse);
     n->table = t;
     memcpy(n->peer.src, to->src, 16);
     memcpy(n->peer.dst, to->dst, 16);
@@ -120,6 +122,7 @@ void mrc_ep_forget(struct mrc_ep *ep, uint32_t path)
     *link = n->next;
     mrc_heap_remove(&ep->timers, &n->timer);
     mrc_list_remove(&n->due);
+    mrc_list_remove(&n->reverse);
     n->table = NULL;
     for (uint32_t i = ep->answer_out; i != ep->answer_in; i++) {
         struct ep_answer *a = &ep->answer[i % MRC_EP_ANSWERS];
@@ -276,6 +279,24 @@ static struct ep_probe *ep_find_probe(struct mrc_ep *ep, const uint8_t addr[16],
     return NULL;
 }
 
+static struct ep_node *ep_find_reverse(struct mrc_ep *ep, uint32_t first, uint16_t id)
+{
+    for (uint32_t i = first; i != MRC_EP_NOWHERE; i = mrc_ep_next(ep, i))
+        if (ep->node[i].reverse_waiting && ep->node[i].reverse_id == id)
+            return &ep->node[i];
+    return NULL;
+}
+
+void mrc_ep_reverse(struct mrc_ep *ep, uint32_t path, uint16_t entry)
+{
+    struct ep_node *n = ep_node(ep, path);
+    if (n == NULL)
+        return;
+    n->reverse_entry = entry;
+    n->reverse_waiting = false;
+    mrc_list_push(&ep->reversing, &n->reverse);
+}
+
 /* H11: by how much the node moved our timestamp is how long it had the request. More than the whole
  * round trip is no service time. */
 static mrc_ns ep_rtt(struct ep_probe *q, uint16_t reflected, mrc_ns now)
@@ -298,11 +319,15 @@ static void ep_rx_response(struct mrc_ep *ep, uint32_t first, const struct mrc_r
     struct ep_probe *q = ep_find_probe(ep, rx->src, id);
     if (q != NULL && q->step != EP_WAIT)
         q = NULL;
-    if (n != NULL && (q == NULL || p->ep_op == MRC_EP_OP_PORT_STATUS)) {
+    const bool probe = q != NULL && q->req.port_status == 0;
+    if (n != NULL && (q == NULL || (probe && p->ep_op == MRC_EP_OP_PORT_STATUS))) {
         ep_told(ep, n);
     } else if (q != NULL) {
         q->rsp.port = rx->port;
         ep_finish(ep, q, ep_rtt(q, p->tx_timestamp, now));
+    } else if ((n = ep_find_reverse(ep, first, id)) != NULL) {
+        n->reverse_waiting = false;
+        mrc_path_on_reverse(n->table, n->reverse_entry, now - n->reverse_sent_ns);
     } else {
         ep->env->drops[MRC_DROP_EP_STALE]++;
     }
@@ -345,18 +370,14 @@ void mrc_ep_tick(struct mrc_ep *ep, mrc_ns now)
 
 /* ---- tx ---- */
 
-/* On the EV the request came on, if we use it; else on what the control rotation gives (D.8). */
+/* On a reverse EV (D.8). */
 static bool ep_tx_answer(struct mrc_ep *ep, struct mrc_tx_pkt *out, mrc_ns now)
 {
     const struct ep_answer *a = &ep->answer[ep->answer_out++ % MRC_EP_ANSWERS];
     if (a->path == MRC_EP_NOWHERE)
         return false;
     struct ep_node *n = &ep->node[a->path];
-    uint16_t i = mrc_path_find(n->table, a->ev);
-    const uint8_t plane = i != MRC_EV_NONE ? mrc_path_entry(n->table, i)->plane : 0;
-    if (i == MRC_EV_NONE || mrc_path_state(n->table, i) > MRC_EV_SKIP ||
-        (n->local_up & n->remote_up & 1u << plane) == 0)
-        i = mrc_path_select_control(n->table, &n->cursor, plane);
+    const uint16_t i = mrc_path_reverse(n->table, &n->cursor, a->ev);
     if (i == MRC_EV_NONE)
         return false; /* no way back: the asker takes it for a loss, which it is */
     struct mrc_pkt p = {
@@ -407,9 +428,24 @@ static void ep_tx_probe(struct mrc_ep *ep, struct ep_probe *q, struct mrc_tx_pkt
     if (q->req.dscp != MRC_EP_DSCP_CONTROL)
         tclass = (uint8_t)(q->req.dscp << 2 | ecn);
     struct mrc_pkt p = {.psn = q->req.id, .ep_op = MRC_EP_OP_EV_PROBE};
+    if (q->req.port_status != 0) {
+        p.ep_op = MRC_EP_OP_PORT_STATUS;
+        p.port_status_mask = q->req.port_status_mask;
+    }
     ep_emit_request(ep, &ep->node[q->req.path], q->entry, tclass, &p, now, out);
     q->sent_ns = now;
     q->step = EP_WAIT;
+}
+
+/* D.8: on the entry that the table drew, in the class of what is to follow it. */
+static void ep_tx_reverse(struct mrc_ep *ep, struct ep_node *n, struct mrc_tx_pkt *out, mrc_ns now)
+{
+    ep->reverse_next = (uint16_t)((ep->reverse_next + 1) | MRC_EP_ID_OWN);
+    n->reverse_id = ep->reverse_next;
+    n->reverse_sent_ns = now;
+    n->reverse_waiting = true;
+    struct mrc_pkt p = {.psn = n->reverse_id, .ep_op = MRC_EP_OP_EV_PROBE};
+    ep_emit_request(ep, n, n->reverse_entry, ep->env->tclass_control, &p, now, out);
 }
 
 size_t mrc_ep_tx(struct mrc_ep *ep, struct mrc_tx_pkt *out, size_t max, mrc_ns now)
@@ -425,13 +461,17 @@ size_t mrc_ep_tx(struct mrc_ep *ep, struct mrc_tx_pkt *out, size_t max, mrc_ns n
         struct mrc_link *l = mrc_list_pop(&ep->sending);
         ep_tx_probe(ep, MRC_LIST_OWNER(l, struct ep_probe, link), &out[n++], now);
     }
+    while (n < max && !mrc_list_empty(&ep->reversing)) {
+        struct mrc_link *l = mrc_list_pop(&ep->reversing);
+        ep_tx_reverse(ep, MRC_LIST_OWNER(l, struct ep_node, reverse), &out[n++], now);
+    }
     return n;
 }
 
 bool mrc_ep_tx_pending(const struct mrc_ep *ep)
 {
     return ep->answer_out != ep->answer_in || !mrc_list_empty(&ep->telling) ||
-           !mrc_list_empty(&ep->sending);
+           !mrc_list_empty(&ep->sending) || !mrc_list_empty(&ep->reversing);
 }
 
 /* ---- probes of our own ---- */

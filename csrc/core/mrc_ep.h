@@ -43,6 +43,12 @@ struct ep_node {                  /* the endpoint side of a path table; mrc_ep.c
     bool telling;     /* until it is acknowledged */
     uint8_t own_hint; /* low bytes of the UDP ports, see ep_asker */
     uint8_t peer_hint;
+    /* The probe for the reverse set (D.8): one at a time, an unanswered one is forgotten. */
+    struct mrc_link reverse; /* in mrc_ep.reversing while it is to be sent */
+    mrc_ns reverse_sent_ns;
+    uint16_t reverse_entry;
+    uint16_t reverse_id;
+    bool reverse_waiting;
 };
 
 struct ep_answer {
@@ -74,10 +80,12 @@ struct mrc_ep {
     uint64_t seed;
     uint32_t node_max;
     uint32_t bucket_mask;
-    uint16_t tell_next; /* id of the next update */
+    uint16_t tell_next;    /* id of the next update */
+    uint16_t reverse_next; /* of the next probe for a reverse set: MRC_EP_ID_OWN and above */
     struct mrc_heap timers;
     struct mrc_link telling;
     struct mrc_link sending;
+    struct mrc_link reversing;
     struct mrc_link done;
     struct mrc_link unused;
     uint32_t answer_in;
@@ -118,6 +126,8 @@ static inline mrc_ns mrc_ep_deadline(const struct mrc_ep *ep) { return mrc_heap_
  * the same node. FULL. Each gives one result. */
 int mrc_ep_post(struct mrc_ep *ep, const struct mrc_ep_req *req, int n, mrc_ns now);
 int mrc_ep_take(struct mrc_ep *ep, struct mrc_ep_rsp *out, int max); /* -> count */
+/* The reverse set of this table wants to know whether that entry reaches the peer (D.8). */
+void mrc_ep_reverse(struct mrc_ep *ep, uint32_t path, uint16_t entry);
 static inline bool mrc_ep_results(const struct mrc_ep *ep) { return !mrc_list_empty(&ep->done); }
 
 #endif

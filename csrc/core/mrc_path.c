@@ -64,6 +64,8 @@ static struct mrc_path_cfg path_cfg_defaults(const struct mrc_path_cfg *cfg)
         c.probe_interval_max_ns = mrc_max64(PATH_INTERVAL_MAX_NS, c.probe_interval_ns);
     if (c.probe_timeout_ns == 0)
         c.probe_timeout_ns = PATH_TIMEOUT_NS;
+    if (c.reverse_interval_ns == 0)
+        c.reverse_interval_ns = PATH_INTERVAL_NS;
     return c;
 }
 
@@ -72,7 +74,10 @@ static bool path_cfg_ok(const struct mrc_path_cfg *c)
     return c->count >= 1 && c->count <= MRC_EV_MAX && c->min_active <= c->count &&
            (c->event_ring & (c->event_ring - 1)) == 0 &&
            c->probe_interval_ns <= c->probe_interval_max_ns &&
-           c->probe_interval_max_ns <= PATH_TIME_MAX_NS && c->probe_timeout_ns <= PATH_TIME_MAX_NS;
+           c->probe_interval_max_ns <= PATH_TIME_MAX_NS &&
+           c->probe_timeout_ns <= PATH_TIME_MAX_NS && c->reverse_interval_ns <= PATH_TIME_MAX_NS &&
+           c->reverse <= MRC_REVERSE_OWN_RANDOM && c->event_mask <= MRC_EV_EVENTS_NONE &&
+           c->ev_plane_bits <= 8 && c->ev_plane_shift + c->ev_plane_bits <= 32;
 }
 
 size_t mrc_path_size(const struct mrc_path_cfg *cfg)
@@ -148,8 +153,7 @@ void path_put(struct mrc_path_table *t, uint16_t i, enum mrc_ev_state s, bool re
 
 /* ---- creation ---- */
 
-/* false: the wire value is there already. */
-static bool path_hash_add(struct mrc_path_table *t, uint16_t i)
+bool path_hash_add(struct mrc_path_table *t, uint16_t i)
 {
     const uint32_t mask = (1u << t->hash_bits) - 1;
     uint32_t at = path_hash_slot(t, t->entry[i].cfg.ev);
@@ -222,6 +226,8 @@ struct mrc_path_table *mrc_path_init(void *mem, const struct mrc_path_cfg *cfg,
     t->interval_ns = c.probe_interval_ns;
     t->interval_max_ns = c.probe_interval_max_ns;
     t->timeout_ns = c.probe_timeout_ns;
+    mrc_path_set_events(t, c.event_mask);
+    path_reverse_init(t, &c);
     return path_entries_init(t, entries) ? t : NULL;
 }
 
@@ -339,15 +345,6 @@ static uint16_t path_scan(struct mrc_path_table *t, struct mrc_path_cursor *c, u
         if (!good_left || seen >= PATH_SCAN_MAX)
             return skipped;
     }
-}
-
-/* The next of these planes in turn after the last one served. */
-static uint32_t path_turn(struct mrc_path_cursor *c, uint32_t planes)
-{
-    const uint32_t later = planes & (~(uint32_t)1 << c->plane);
-    const uint32_t p = (uint32_t)__builtin_ctz(later != 0 ? later : planes);
-    c->plane = (uint8_t)p;
-    return p;
 }
 
 /* For a retransmission: not `avoid`, in whatever plane, while there is another entry (H34). */

@@ -43,6 +43,27 @@ struct mrc_path_cfg {
     mrc_ns probe_timeout_ns;      /* floor of the time a probe may take; adapts upward to twice the
                                      longest RTT seen lately; default 3 ms */
     uint64_t seed;
+    uint8_t reverse;        /* enum mrc_reverse_rule */
+    uint8_t event_mask;     /* MRC_EV_EVENTS_*; 0: all */
+    uint8_t ev_plane_shift; /* where an EV that is not in the table says its plane (D.9), ... */
+    uint8_t ev_plane_bits;  /* ... and how many bits that are; 0: nowhere */
+    mrc_ns
+        reverse_interval_ns; /* reverse probes: one a round trip, but no more often; default 1 ms */
+};
+
+/* Which EV carries an answer (D.8). */
+enum mrc_reverse_rule {
+    MRC_REVERSE_REFLECT = 0, /* that of the request, when it is ours too and good; else the set */
+    MRC_REVERSE_OWN,         /* the reverse set: an EV per plane, at first the plane's first */
+    MRC_REVERSE_OWN_RANDOM,  /* the same, at first any of the plane (H38) */
+};
+
+/* Changes that raise an event (C.6): into service, into ASSUMED_BAD, into DENIED; none. */
+enum {
+    MRC_EV_EVENTS_GOOD = 1,
+    MRC_EV_EVENTS_BAD = 2,
+    MRC_EV_EVENTS_DENIED = 4,
+    MRC_EV_EVENTS_NONE = 8,
 };
 
 /* A QP's place in the rotation. Zero-initialise, then mrc_path_cursor_init. */
@@ -119,6 +140,19 @@ uint16_t mrc_path_select(struct mrc_path_table *t, struct mrc_path_cursor *c, ui
 uint16_t mrc_path_select_control(struct mrc_path_table *t, struct mrc_path_cursor *c,
                                  uint8_t plane);
 
+/* The reverse path (D.8): an entry for what answers a packet that came on `ev`, or MRC_EV_NONE. The
+ * plane is that of the request where the EV says it, else planes take turns; an entry that is bad,
+ * denied or of a plane that is down is never taken while there is another. _data answers a data
+ * packet, which keeps the set fresh: see reverse_probe. */
+uint16_t mrc_path_reverse(struct mrc_path_table *t, struct mrc_path_cursor *c, uint32_t ev);
+uint16_t mrc_path_reverse_data(struct mrc_path_table *t, struct mrc_path_cursor *c, uint32_t ev,
+                               mrc_ns now);
+/* Entry to send an EV probe on now, any usable one, or MRC_EV_NONE: one in each round trip in which
+ * the set was used but no data was sent. Data that is reported received says as much (on_rtt). */
+uint16_t mrc_path_reverse_probe(struct mrc_path_table *t);
+/* That probe was answered: the entry is its plane's in the set. */
+void mrc_path_on_reverse(struct mrc_path_table *t, uint16_t i, mrc_ns rtt);
+
 /* What happened to an entry. All ignore MRC_EV_NONE. */
 void mrc_path_on_sent(struct mrc_path_table *t, uint16_t i, uint32_t bytes, bool rtx);
 void mrc_path_on_rtt(struct mrc_path_table *t, uint16_t i, mrc_ns rtt);
@@ -150,6 +184,10 @@ mrc_ns mrc_path_rttvar(const struct mrc_path_table *t, uint16_t i);
 
 /* Control: GOOD or DENIED only (C.5), else MRC_ERR_INVAL; also for an entry that is not there. */
 int mrc_path_set_state(struct mrc_path_table *t, uint16_t i, enum mrc_ev_state s, mrc_ns now);
+/* Another EV in the place of entry i, its state GOOD or DENIED; what was known of the former is
+ * forgotten. INVAL: ev is in the table already, another plane (D.7), or another state. */
+int mrc_path_replace(struct mrc_path_table *t, uint16_t i, const struct mrc_path_entry_cfg *to,
+                     enum mrc_ev_state s, mrc_ns now);
 /* Plane masks (bit N = plane N up), local and remote; entries keep their states (D.7, H39). */
 void mrc_path_set_planes(struct mrc_path_table *t, uint32_t local_up, uint32_t remote_up);
 
@@ -159,6 +197,8 @@ mrc_ns mrc_path_deadline(const struct mrc_path_table *t);
 /* Expires unanswered probes, makes others due. */
 void mrc_path_tick(struct mrc_path_table *t, mrc_ns now);
 
+/* MRC_EV_EVENTS_*, 0: all. Events that are kept already are not withdrawn. */
+void mrc_path_set_events(struct mrc_path_table *t, uint8_t mask);
 /* 1 and *out when there was an event, else 0. */
 int mrc_path_event_poll(struct mrc_path_table *t, struct mrc_ev_event *out);
 void mrc_path_stats(const struct mrc_path_table *t, uint16_t i, struct mrc_path_stats *out);

@@ -53,6 +53,19 @@ struct path_plane {
     uint8_t pad_[3]; /* 16 bytes: found by a shift */
 };
 
+/* The reverse set (D.8): mrc_path_reverse.c. */
+struct path_reverse {
+    mrc_ns at; /* end of the round: probe then, if nothing better came; MRC_NEVER: not in use */
+    mrc_ns interval_ns;
+    mrc_ns rtt_ns;  /* of the probes, smoothed */
+    bool data_sent; /* in this round */
+    uint8_t rule;   /* enum mrc_reverse_rule */
+    uint8_t plane_shift;
+    uint8_t plane_bits;
+    uint16_t probe;                 /* entry to be probed now, or MRC_EV_NONE */
+    uint16_t of[MRC_PLANE_MAX + 1]; /* by plane; MRC_EV_NONE: not chosen yet */
+};
+
 struct mrc_path_table {
     struct path_entry *entry;
     uint8_t *state;  /* enum mrc_ev_state; apart from the entries, for the scan */
@@ -82,6 +95,8 @@ struct mrc_path_table {
     struct mrc_heap timers;
     struct mrc_rand rand;
     struct path_plane plane[MRC_PLANE_MAX + 1];
+    uint8_t event_want; /* MRC_EV_EVENTS_* */
+    struct path_reverse reverse;
 };
 
 static inline bool path_up(const struct mrc_path_table *t, uint16_t i)
@@ -91,6 +106,15 @@ static inline bool path_up(const struct mrc_path_table *t, uint16_t i)
 static inline bool path_usable(const struct mrc_path_table *t, uint16_t i)
 {
     return t->state[i] <= MRC_EV_SKIP && !t->entry[i].reserve;
+}
+
+/* The next of these planes in turn after the last one served. */
+static inline uint32_t path_turn(struct mrc_path_cursor *c, uint32_t planes)
+{
+    const uint32_t later = planes & (~(uint32_t)1 << c->plane);
+    const uint32_t p = (uint32_t)__builtin_ctz(later != 0 ? later : planes);
+    c->plane = (uint8_t)p;
+    return p;
 }
 
 /* The one place where the state or the role of an entry changes. */
@@ -109,5 +133,12 @@ void path_sample(struct mrc_path_table *t, uint16_t i, mrc_ns rtt);
 void path_probe_start(struct mrc_path_table *t, uint16_t i);
 /* Entry left ASSUMED_BAD, or its plane went down: answers on the way no longer count. */
 void path_probe_stop(struct mrc_path_table *t, uint16_t i);
+
+/* false: the wire value is there already. */
+bool path_hash_add(struct mrc_path_table *t, uint16_t i);
+
+void path_reverse_init(struct mrc_path_table *t, const struct mrc_path_cfg *cfg);
+/* The round that ends now. */
+void path_reverse_tick(struct mrc_path_table *t, mrc_ns now);
 
 #endif

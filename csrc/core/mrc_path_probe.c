@@ -130,7 +130,10 @@ uint16_t mrc_path_on_probe(struct mrc_path_table *t, uint16_t id, uint8_t mark, 
     return i;
 }
 
-mrc_ns mrc_path_deadline(const struct mrc_path_table *t) { return mrc_heap_key(&t->timers); }
+mrc_ns mrc_path_deadline(const struct mrc_path_table *t)
+{
+    return mrc_min64(mrc_heap_key(&t->timers), t->reverse.at);
+}
 
 /* Each timer due leaves the heap or comes back later than now: bounded by the number of entries. */
 void mrc_path_tick(struct mrc_path_table *t, mrc_ns now)
@@ -142,4 +145,5 @@ void mrc_path_tick(struct mrc_path_table *t, mrc_ns now)
         else
             path_probe_ready(t, i);
     }
+    path_reverse_tick(t, now);
 }

@@ -34,9 +34,25 @@ void path_list_drop(struct mrc_path_table *t, struct path_list *l, uint16_t i)
 
 /* ---- events ---- */
 
+void mrc_path_set_events(struct mrc_path_table *t, uint8_t mask)
+{
+    const uint8_t all = MRC_EV_EVENTS_GOOD | MRC_EV_EVENTS_BAD | MRC_EV_EVENTS_DENIED;
+    t->event_want = mask == 0 ? all : mask;
+}
+
+/* SKIP is a way of being in service; a verdict held back is one of ASSUMED_BAD. */
+static uint8_t path_event_kind(enum mrc_ev_state from, enum mrc_ev_state to)
+{
+    if (to == MRC_EV_DENIED)
+        return MRC_EV_EVENTS_DENIED;
+    return to == MRC_EV_ASSUMED_BAD || from == to ? MRC_EV_EVENTS_BAD : MRC_EV_EVENTS_GOOD;
+}
+
 static void path_event(struct mrc_path_table *t, uint16_t i, enum mrc_ev_state from,
                        enum mrc_ev_reason why, mrc_ns now)
 {
+    if ((t->event_want & path_event_kind(from, (enum mrc_ev_state)t->state[i])) == 0)
+        return;
     if (t->event_in - t->event_out > t->event_mask) {
         t->event_drops++;
         return;
@@ -77,6 +93,7 @@ void mrc_path_on_sent(struct mrc_path_table *t, uint16_t i, uint32_t bytes, bool
     s->packets_sent++;
     s->bytes_sent += bytes;
     s->retransmits += rtx;
+    t->reverse.data_sent = true;
 }
 
 void path_sample(struct mrc_path_table *t, uint16_t i, mrc_ns rtt)
@@ -108,6 +125,8 @@ void mrc_path_on_rtt(struct mrc_path_table *t, uint16_t i, mrc_ns rtt)
         return;
     path_sample(t, i, rtt);
     path_absolve(t, i);
+    if (path_usable(t, i))
+        t->reverse.of[t->entry[i].cfg.plane] = i; /* D.8: it reaches the peer */
 }
 
 /* Congestion: out for one turn. Already SKIP: not extended (D.5). */
@@ -222,6 +241,36 @@ int mrc_path_set_state(struct mrc_path_table *t, uint16_t i, enum mrc_ev_state s
         path_put(t, i, s, t->entry[i].reserve);
         path_event(t, i, from, MRC_EV_R_CONTROL, now);
     }
+    return MRC_OK;
+}
+
+static void path_rehash(struct mrc_path_table *t)
+{
+    memset(t->hash, 0xFF, sizeof(uint16_t) << t->hash_bits);
+    for (uint16_t i = 0; i < t->count; i++)
+        (void)path_hash_add(t, i);
+}
+
+int mrc_path_replace(struct mrc_path_table *t, uint16_t i, const struct mrc_path_entry_cfg *to,
+                     enum mrc_ev_state s, mrc_ns now)
+{
+    if (i >= t->count || (s != MRC_EV_GOOD && s != MRC_EV_DENIED) ||
+        to->plane != t->entry[i].cfg.plane)
+        return MRC_ERR_INVAL;
+    const uint16_t same = mrc_path_find(t, to->ev);
+    if (same != MRC_EV_NONE && same != i)
+        return MRC_ERR_INVAL;
+    struct path_entry *e = &t->entry[i];
+    path_absolve(t, i);
+    path_probe_stop(t, i);
+    path_put(t, i, s, e->reserve);
+    e->cfg = *to;
+    e->srtt_ns = 0;
+    e->rttvar_ns = 0;
+    e->healed_ns = now; /* losses of the former EV are not its own */
+    memset(&e->stats, 0, sizeof e->stats);
+    path_rehash(t);
+    path_condemn_suspects(t, now);
     return MRC_OK;
 }
 

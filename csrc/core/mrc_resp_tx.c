@@ -10,16 +10,6 @@ bool mrc_resp_due(const struct mrc_resp *r)
     return r->due_head != r->due_tail || r->ack_due || r->nak_due || r->nack_head != r->nack_tail;
 }
 
-/* The EV the request came in on when we have it too and it is usable: in a symmetric fabric it is
- * the way back that was just seen to be alive. Otherwise the next in the rotation (D.8). */
-static uint16_t resp_reverse(struct mrc_resp *r, const struct mrc_resp_ctx *c, uint32_t ev)
-{
-    const uint16_t i = mrc_path_find(c->path, ev);
-    if (i != MRC_EV_NONE && mrc_path_state(c->path, i) != MRC_EV_DENIED)
-        return i;
-    return mrc_path_select_control(c->path, &r->cursor, 0);
-}
-
 /* ack_psn as the offset that SETH has room for. A duplicate may lie farther back than 16 bits
  * reach, and a cut-off offset would report a packet that never came: then cack itself stands for
  * it. */
@@ -144,7 +134,7 @@ bool mrc_resp_tx(struct mrc_resp *r, const struct mrc_resp_ctx *c, struct mrc_tx
     const uint32_t ev = sack   ? r->due[r->due_head % MRC_DUE_RING].ev
                         : nack ? r->nack[r->nack_head % MRC_NACK_RING].ev
                                : r->ack_ev;
-    const uint16_t i = resp_reverse(r, c, ev);
+    const uint16_t i = mrc_path_reverse_data(c->path, &r->cursor, ev, c->now); /* D.8 */
     if (i == MRC_EV_NONE)
         return false;
     struct mrc_pkt p;

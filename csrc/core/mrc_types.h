@@ -195,6 +195,7 @@ struct mrc_qp_stats {
 enum {
     MRC_EP_DSCP_CONTROL = 0xFF, /* the control class, whatever its DSCP */
     MRC_EP_PROBES = 256,        /* EV probes of one engine, results not polled included */
+    MRC_EP_ID_OWN = 0xF000,     /* request ids from here on are of the engine's own making (D.8) */
 };
 
 /* The node a path table leads to, and how it reaches us. */
@@ -213,7 +214,10 @@ struct mrc_ep_req {
     uint16_t id;          /* not used again towards this node while an answer may be on its way */
     uint8_t dscp;         /* request class: 0..63, or MRC_EP_DSCP_CONTROL */
     uint8_t service_time; /* 1: that node has agreed to correct the timestamp it reflects (H11) */
-    uint8_t pad_[4];
+    uint8_t port_status;  /* 1: no probe, but a port status update of the mask; C.7 */
+    uint8_t pad_[3];
+    uint32_t port_status_mask; /* bit N = plane N up */
+    uint32_t pad2_;
 };
 
 /* What became of it. */

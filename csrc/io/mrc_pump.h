@@ -43,6 +43,11 @@ int mrc_pump_path_stats(struct mrc_pump *p, uint32_t path, struct mrc_path_stats
                         int max); /* -> count */
 /* state: MRC_EV_GOOD or MRC_EV_DENIED */
 int mrc_pump_path_set_state(struct mrc_pump *p, uint32_t path, uint32_t ev, int state);
+/* Another EV in the place of `ev` (C.5): same plane, state GOOD or DENIED, outer header of `lane`.
+ */
+int mrc_pump_path_replace(struct mrc_pump *p, uint32_t path, uint32_t ev,
+                          const struct mrc_lane_cfg *lane, int state);
+int mrc_pump_path_set_events(struct mrc_pump *p, uint32_t path, uint8_t mask); /* MRC_EV_EVENTS_* */
 int mrc_pump_path_set_planes(struct mrc_pump *p, uint32_t path, uint32_t local_up,
                              uint32_t remote_up);
 int mrc_pump_path_planes(struct mrc_pump *p, uint32_t path, struct mrc_ep_planes *out);

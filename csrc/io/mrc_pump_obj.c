@@ -195,6 +195,68 @@ int mrc_pump_path_set_state(struct mrc_pump *p, uint32_t path, uint32_t ev, int 
     return pump_leave(p, pump_refuse(p, err, "EV state"));
 }
 
+/* The lane beside that of entry i: all but EV and outer header as there. */
+static int64_t pump_lane_like(struct mrc_pump *p, const struct mrc_path_entry_cfg *entry,
+                              const struct mrc_lane_cfg *cfg)
+{
+    struct mrc_io *io = p->ports[entry->port].io;
+    struct mrc_lane_key key = io->lanes[entry->lane].key;
+    if (cfg->tmpl_len > sizeof key.tmpl)
+        return pump_refuse(p, MRC_ERR_INVAL, "outer header");
+    key.ev = cfg->ev;
+    key.tmpl_len = cfg->tmpl_len;
+    memset(key.tmpl, 0, sizeof key.tmpl);
+    memcpy(key.tmpl, cfg->tmpl, cfg->tmpl_len);
+    return mrc_io_lane_get(io, &key);
+}
+
+static int pump_path_replace(struct mrc_pump *p, struct mrc_path_table *t, uint32_t ev,
+                             const struct mrc_lane_cfg *cfg, int state)
+{
+    const uint16_t i = mrc_path_find(t, ev);
+    if (i == MRC_EV_NONE)
+        return pump_refuse(p, MRC_ERR_NOENT, "EV");
+    const struct mrc_path_entry_cfg old = *mrc_path_entry(t, i);
+    const int64_t lane = pump_lane_like(p, &old, cfg);
+    if (lane < 0)
+        return (int)lane;
+    struct mrc_path_entry_cfg to = old;
+    to.ev = cfg->ev;
+    to.plane = cfg->plane;
+    to.lane = (uint32_t)lane;
+    const int err = mrc_path_replace(t, i, &to, (enum mrc_ev_state)state, mrc_clock_now());
+    pump_lanes_put(p, err == MRC_OK ? &old : &to, 1);
+    return pump_refuse(p, err, "EV to replace");
+}
+
+int mrc_pump_path_replace(struct mrc_pump *p, uint32_t path, uint32_t ev,
+                          const struct mrc_lane_cfg *lane, int state)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    struct mrc_path_table *t = pump_path(p, path);
+    if (t == NULL)
+        return pump_leave(p, MRC_ERR_NOENT);
+    const int result = pump_path_replace(p, t, ev, lane, state);
+    pump_kick(p);
+    return pump_leave(p, result);
+}
+
+int mrc_pump_path_set_events(struct mrc_pump *p, uint32_t path, uint8_t mask)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    struct mrc_path_table *t = pump_path(p, path);
+    if (t == NULL)
+        return pump_leave(p, MRC_ERR_NOENT);
+    if (mask > MRC_EV_EVENTS_NONE)
+        return pump_leave(p, pump_refuse(p, MRC_ERR_INVAL, "event mask"));
+    mrc_path_set_events(t, mask);
+    return pump_leave(p, MRC_OK);
+}
+
 int mrc_pump_path_set_planes(struct mrc_pump *p, uint32_t path, uint32_t local_up,
                              uint32_t remote_up)
 {

@@ -258,6 +258,11 @@ static void vopr_draw(struct vopr *v, uint64_t seed)
         vopr_draw_planes(v);
     if (vopr_one_in(v, 8))
         vopr_draw_refusals(v);
+    if (vopr_one_in(v, 3)) {
+        v->cfg.reverse = (uint8_t)vopr_below(v, 3);
+        v->cfg.own_evs = vopr_one_in(v, 2);
+        vopr_word(v, v->cfg.own_evs ? "own-evs" : "reverse", v->cfg.reverse);
+    }
     v->faults_end = v->cfg.start_ns + 60 * MRC_MSEC;
 }
 

@@ -464,11 +464,13 @@ static void world_host_paths(struct world *w, uint32_t host, uint32_t peer)
         .probe_interval_max_ns = 50 * MRC_MSEC,
         .probe_timeout_ns = MRC_MSEC,
         .seed = mrc_mix64(w->cfg.seed ^ host << 8 ^ peer),
+        .reverse = w->cfg.reverse,
     };
+    const uint32_t base = WORLD_SPORT_BASE + (w->cfg.own_evs ? host * WORLD_PATHS_MAX : 0);
     for (uint16_t i = 0; i < w->cfg.paths; i++) {
         const uint8_t plane = (uint8_t)(1 + i % w->cfg.planes);
         entry[i] = (struct mrc_path_entry_cfg){
-            .ev = (uint32_t)(mrc_mix64(w->cfg.seed + i) << 16) | (uint32_t)(WORLD_SPORT_BASE + i),
+            .ev = (uint32_t)(mrc_mix64(w->cfg.seed + i) << 16) | (uint32_t)(base + i),
             .plane = plane,
             .port = (uint8_t)(plane - 1),
             .lane = peer * w->cfg.paths + i,

@@ -57,6 +57,8 @@ struct world_cfg {
     struct mrc_cc_cfg cc;      /* one controller per ordered pair */
     struct sim_queue_cfg port; /* rate not 0: all links to a host end in one such port, which all
                                   who send to it share */
+    uint8_t reverse;           /* enum mrc_reverse_rule */
+    bool own_evs;              /* each host has EVs that the others do not know */
 };
 
 /* A QP at each of two hosts, connected. All zero but a, b: see world_qp_defaults. */
