@@ -61,6 +61,8 @@ class QpMask:
     CAP = lib.MRC_QP_CAP
     RX_PAUSED = lib.MRC_QP_RX_PAUSED
     RX_PENALTY = lib.MRC_QP_RX_PENALTY
+    TIMESTAMPS = lib.MRC_QP_TIMESTAMPS
+    RECOVERY = lib.MRC_QP_RECOVERY
 
 
 class Pin:

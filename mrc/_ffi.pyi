@@ -48,6 +48,8 @@ class _Lib:
     MRC_QP_SACK: int
     MRC_QP_TRAIN: int
     MRC_QP_CAP: int
+    MRC_QP_TIMESTAMPS: int
+    MRC_QP_RECOVERY: int
 
     def mrc_pump_create(self, cfg: Any) -> Any: ...
     def mrc_pump_destroy(self, p: Any) -> None: ...

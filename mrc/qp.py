@@ -21,6 +21,7 @@ from .types import (
     QpCap,
     QpState,
     QpStats,
+    Recovery,
     SendFlags,
     WrOpcode,
 )
@@ -53,6 +54,7 @@ class QpAttr:
     mpr, mpr_dest: units of 128 PSNs. PSNs: 24 bits. train_max: 0 automatic, else 1..16 packets.
     sack_threshold: bytes, 0 the default (H7). src, dst, dport, dest_qpn, path_mtu form the
     address vector and are set together. path and cc are ids of PathTable and Controller.
+    timestamps: TSETH in every data packet, 4 bytes more (A.5, E.7); before RTS only.
     """
 
     state: QpState | None = None
@@ -76,6 +78,8 @@ class QpAttr:
     sack_threshold: int | None = None
     train_max: int | None = None
     cap: QpCap | None = None
+    timestamps: bool | None = None
+    recovery: Recovery | None = None
 
     def __str__(self) -> str:
         given = [(f.name, getattr(self, f.name)) for f in fields(self)]
@@ -100,6 +104,8 @@ _MASK_OF = {
     "sack_threshold": QpMask.SACK,
     "train_max": QpMask.TRAIN,
     "cap": QpMask.CAP,
+    "timestamps": QpMask.TIMESTAMPS,
+    "recovery": QpMask.RECOVERY,
 }
 
 # (from, to) -> attributes needed, given with it or before (C.3). Any state may go to ERR or RESET.
@@ -128,6 +134,8 @@ _RANGE = {
     "linear_cnt": (0, 7),
     "exp_cnt": (0, 25),
     "train_max": (0, 16),
+    "timestamps": (0, 1),
+    "recovery": (0, 2),
 }
 
 
@@ -224,6 +232,8 @@ class QueuePair(Owned):
         values["state"] = QpState(values["state"])
         values["access"] = Access(values["access"])
         values["cap"] = QpCap(values["cap"])
+        values["timestamps"] = bool(values["timestamps"])
+        values["recovery"] = Recovery(values["recovery"])
         values["src"] = IPv6Address(values["src"])
         values["dst"] = IPv6Address(values["dst"])
         return QpAttr(**values)

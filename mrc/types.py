@@ -26,6 +26,7 @@ __all__ = [
     "QpCap",
     "QpState",
     "QpStats",
+    "Recovery",
     "SendFlags",
     "TurnFlags",
     "WcFlags",
@@ -147,6 +148,14 @@ class QpCap(IntFlag):
     NO_TRIM_NACK = 1
     DYNAMIC_MPR = 2
     NO_SERVICE_TIME = 4
+
+
+class Recovery(IntEnum):
+    """What a sender does about a gap that has grown too wide to be reordering (B.10, ADR 70)."""
+
+    GUARDED = 0  # send again what is also later than normal on its own path
+    OFF = 1  # leave it to the rules that know paths, and to the timers
+    PLAIN = 2  # send again all that is missing: for fabrics of equal paths
 
 
 class EvState(IntEnum):

@@ -51,6 +51,24 @@ uint64_t mrc_cc_cwnd(const struct mrc_cc *cc)
     MRC_ASSERT(false);
 }
 
+uint64_t mrc_cc_max_wnd(const struct mrc_cc *cc)
+{
+    return cc->cfg.kind == MRC_CC_NSCC ? (uint64_t)cc->nscc.max_wnd : mrc_cc_cwnd(cc);
+}
+
+bool mrc_cc_wants_base_rtt(struct mrc_cc *cc)
+{
+    const bool wants = cc->cfg.kind == MRC_CC_NSCC && !cc->base_rtt_asked;
+    cc->base_rtt_asked = true;
+    return wants;
+}
+
+void mrc_cc_on_base_rtt(struct mrc_cc *cc, mrc_ns rtt)
+{
+    if (cc->cfg.kind == MRC_CC_NSCC)
+        mrc_nscc_on_base_rtt(cc, rtt);
+}
+
 /* MRC E.3: inflight + s <= cwnd, or nothing in flight, so that a window of one packet never blocks.
  */
 bool mrc_cc_can_send(const struct mrc_cc *cc, uint32_t bytes)

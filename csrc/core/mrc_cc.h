@@ -76,6 +76,7 @@ struct mrc_cc {
     struct mrc_cc_cfg cfg; /* with defaults filled in */
     int64_t inflight;      /* bytes; may be slightly negative (E.1) */
     struct mrc_nscc nscc;
+    bool base_rtt_asked; /* somebody was told to probe it */
 };
 
 /* Fill defaults (E.4) and start. MRC_ERR_INVAL when kind or a parameter is out of range. */
@@ -95,8 +96,15 @@ void mrc_cc_on_loss(struct mrc_cc *cc, uint32_t bytes, mrc_ns now);
 /* A QP has nothing in flight any more: take back what rounding left of its share. */
 void mrc_cc_release(struct mrc_cc *cc, int64_t bytes);
 
+/* E.7: the round trip without queues is worth a probe in the control class. True once in the life
+ * of a controller, for who asks after its first SACK; the answer comes by mrc_cc_on_base_rtt. */
+bool mrc_cc_wants_base_rtt(struct mrc_cc *cc);
+void mrc_cc_on_base_rtt(struct mrc_cc *cc, mrc_ns rtt);
+
 /* Bytes; UINT64_MAX for MRC_CC_NONE. */
 uint64_t mrc_cc_cwnd(const struct mrc_cc *cc);
+/* What the window may grow to; UINT64_MAX for MRC_CC_NONE. */
+uint64_t mrc_cc_max_wnd(const struct mrc_cc *cc);
 /* The round trip that timers should be made of: measured, or the software default. Never 0. */
 mrc_ns mrc_cc_base_rtt(const struct mrc_cc *cc);
 mrc_ns mrc_cc_target_delay(const struct mrc_cc *cc); /* never 0 */

@@ -101,6 +101,8 @@ static void nscc_base_rtt(struct mrc_cc *cc, mrc_ns rtt)
             nscc_max(NSCC_BDP_FACTOR * nscc_bdp_bytes(&cc->cfg, rtt_ns), (double)cc->cfg.mtu_bytes);
 }
 
+void mrc_nscc_on_base_rtt(struct mrc_cc *cc, mrc_ns rtt) { nscc_base_rtt(cc, rtt); }
+
 static void nscc_avg_delay(struct mrc_cc *cc, double delay_ns, bool marked)
 {
     struct mrc_nscc *n = &cc->nscc;

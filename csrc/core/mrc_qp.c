@@ -130,7 +130,9 @@ static int qp_check_ranges(const struct mrc_qp *q, const struct mrc_qp_attr *a, 
         ((mask & MRC_QP_CAP) != 0 && a->cap > 7) ||
         ((mask & MRC_QP_RX_PAUSED) != 0 && a->rx_paused > 1) ||
         ((mask & MRC_QP_RX_PENALTY) != 0 && a->rx_penalty > 127 &&
-         a->rx_penalty != MRC_RX_PENALTY_OFF);
+         a->rx_penalty != MRC_RX_PENALTY_OFF) ||
+        ((mask & MRC_QP_TIMESTAMPS) != 0 && a->timestamps > 1) ||
+        ((mask & MRC_QP_RECOVERY) != 0 && a->recovery > MRC_RECOVERY_PLAIN);
     return bad ? MRC_ERR_INVAL : MRC_OK;
 }
 
@@ -138,7 +140,7 @@ static int qp_check_ranges(const struct mrc_qp *q, const struct mrc_qp_attr *a, 
 static int qp_check_frozen(const struct mrc_qp *q, uint32_t mask)
 {
     const uint32_t before_rtr = MRC_QP_AV | MRC_QP_RQ_PSN | MRC_QP_PATH | MRC_QP_WIMM_DEST;
-    const uint32_t before_rts = MRC_QP_SQ_PSN | MRC_QP_CC;
+    const uint32_t before_rts = MRC_QP_SQ_PSN | MRC_QP_CC | MRC_QP_TIMESTAMPS;
     /* B.12: a peer that is not told of a smaller window goes on using the one agreed on. */
     const bool fixed = (q->attr.cap & MRC_QP_CAP_DYNAMIC_MPR) == 0;
     if ((mask & MRC_QP_MPR_DEST) != 0 && fixed && q->attr.state >= MRC_QPS_RTR)
@@ -200,6 +202,10 @@ static void qp_store(struct mrc_qp *q, const struct mrc_qp_attr *a, uint32_t mas
         to->rx_paused = a->rx_paused;
     if ((mask & MRC_QP_RX_PENALTY) != 0)
         to->rx_penalty = a->rx_penalty;
+    if ((mask & MRC_QP_TIMESTAMPS) != 0)
+        to->timestamps = a->timestamps;
+    if ((mask & MRC_QP_RECOVERY) != 0)
+        to->recovery = a->recovery;
 }
 
 /* Hand the attributes on to the roles that live by them. */
@@ -217,8 +223,10 @@ static void qp_refresh(struct mrc_qp *q, uint32_t mask)
     r->linear_cnt = a->linear_cnt;
     r->exp_cnt = a->exp_cnt;
     r->train_max = a->train_max;
+    r->timestamps = a->timestamps != 0;
+    r->recovery = a->recovery;
     if ((mask & MRC_QP_MPR) != 0)
-        r->window = (uint32_t)a->mpr * MRC_MPR_UNIT;
+        mrc_req_set_window(r, a->mpr);
     if ((mask & MRC_QP_MPR_DEST) != 0)
         mrc_rxtrack_resize(&q->resp.rx, (uint32_t)a->mpr_dest * MRC_MPR_UNIT);
     if ((mask & MRC_QP_SACK) != 0)

@@ -25,6 +25,12 @@ void mrc_req_init(struct mrc_req *r, void *mem, uint32_t window_max, uint32_t sq
     r->train_ev = MRC_EV_NONE;
 }
 
+void mrc_req_set_window(struct mrc_req *r, uint16_t mpr)
+{
+    r->window_own = (uint32_t)mpr * MRC_MPR_UNIT;
+    r->window = r->window_own;
+}
+
 void mrc_req_start(struct mrc_req *r, struct mrc_psn sq_psn, mrc_ns now)
 {
     mrc_txtrack_start(&r->tx, sq_psn);
@@ -35,10 +41,11 @@ void mrc_req_start(struct mrc_req *r, struct mrc_psn sq_psn, mrc_ns now)
     r->rqmsn = 0;
     r->wimm_out = 0;
     r->retry = 0;
-    r->retry_counted_ns = now;
+    r->nack_counted_ns = 0;
     r->backoff = 0;
     r->backoff_ns = now;
     r->report_max_ns = 0;
+    r->report_min_ns = MRC_NEVER;
     r->prev_rcvd = 0;
     r->inflight = 0;
     r->train_ev = MRC_EV_NONE;
@@ -47,8 +54,11 @@ void mrc_req_start(struct mrc_req *r, struct mrc_psn sq_psn, mrc_ns now)
     r->probe_shift = 0;
     r->probe_due = false;
     memset(r->probes, 0, sizeof r->probes);
+    r->base_probe_due = false;
     r->ack_at = MRC_NEVER;
+    r->ack_shift = 0;
     r->ack_query_due = false;
+    r->recovering = false;
     r->touched_count = 0;
     r->error = MRC_WC_SUCCESS;
 }
@@ -115,6 +125,11 @@ static void req_build(const struct mrc_req *r, const struct mrc_req_ctx *c, cons
     p.psn = mrc_psn_add(w->first, (int32_t)k).v;
     p.a = ar;
     p.rtx = rtx;
+    if (r->timestamps) { /* A.5; tsr 0: 128 ns (H22) */
+        p.ts = true;
+        p.tx_timestamp = (uint16_t)mrc_tick(c->now);
+        p.ftype = 1;
+    }
     p.se = k == w->npkts - 1 && (w->flags & MRC_SEND_SOLICITED) != 0;
     p.msn = w->msn;
     p.rqmsn = w->rqmsn;
@@ -205,7 +220,8 @@ static enum mrc_req_block req_tx_new(struct mrc_req *r, const struct mrc_req_ctx
     struct mrc_wqe *w = &r->sq[r->next & r->sq_mask];
     const uint32_t k = r->next_pkt;
     const uint32_t len = req_payload_len(w, k, c->peer->path_mtu);
-    const uint32_t nominal = mrc_nominal_bytes(mrc_data_hdr_len(req_opcode(w, k), false), len);
+    const uint32_t nominal =
+        mrc_nominal_bytes(mrc_data_hdr_len(req_opcode(w, k), r->timestamps), len);
     if (!mrc_cc_can_send(c->cc, nominal))
         return MRC_REQ_NO_CREDIT;
     const uint16_t ev = req_train_ev(r, c, nominal);
@@ -264,7 +280,7 @@ static bool req_tx_ack_query(struct mrc_req *r, const struct mrc_req_ctx *c, str
     return true;
 }
 
-static void req_probe_packet(const struct mrc_req_ctx *c, uint16_t ev, uint16_t id,
+static void req_probe_packet(const struct mrc_req_ctx *c, uint16_t ev, uint16_t id, uint8_t tclass,
                              struct mrc_tx_pkt *out)
 {
     struct mrc_pkt p;
@@ -272,8 +288,8 @@ static void req_probe_packet(const struct mrc_req_ctx *c, uint16_t ev, uint16_t 
     p.opcode = MRC_OP_PROBE;
     p.probe_id = id;
     p.ftype = 1;
-    p.tx_timestamp = (uint16_t)(c->now / 128);
-    mrc_emit(c->env, c->peer, mrc_path_entry(c->path, ev), c->env->tclass_data, &p, out);
+    p.tx_timestamp = (uint16_t)mrc_tick(c->now);
+    mrc_emit(c->env, c->peer, mrc_path_entry(c->path, ev), tclass, &p, out);
     c->stats->probes_sent++;
 }
 
@@ -281,23 +297,36 @@ void mrc_req_path_probe(struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t
                         struct mrc_tx_pkt *out)
 {
     (void)r;
-    req_probe_packet(c, ev, id, out);
+    req_probe_packet(c, ev, id, c->env->tclass_data, out);
+}
+
+/* A probe of this QP: `base` for the round trip without queues (E.7), else for the tail (B.11). */
+static bool req_tx_probe(struct mrc_req *r, const struct mrc_req_ctx *c, bool base,
+                         struct mrc_tx_pkt *out)
+{
+    const uint16_t ev = req_select(r, c, MRC_EV_NONE);
+    if (ev == MRC_EV_NONE)
+        return false;
+    const uint16_t seq = r->probe_seq++;
+    const struct mrc_req_probe rec = {c->now, (uint16_t)(MRC_PROBE_ID_TAIL | (seq & 0x7FFF)), ev,
+                                      base};
+    r->probes[seq % MRC_PROBE_RING] = rec;
+    req_probe_packet(c, ev, rec.id, base ? c->env->tclass_control : c->env->tclass_data, out);
+    return true;
 }
 
 static bool req_tx_tail_probe(struct mrc_req *r, const struct mrc_req_ctx *c,
                               struct mrc_tx_pkt *out)
 {
     r->probe_due = false;
-    if (mrc_txtrack_outstanding(&r->tx) == 0)
-        return false;
-    const uint16_t ev = req_select(r, c, MRC_EV_NONE);
-    if (ev == MRC_EV_NONE)
-        return false;
-    const uint16_t seq = r->probe_seq++;
-    const struct mrc_tail_probe rec = {c->now, (uint16_t)(MRC_PROBE_ID_TAIL | (seq & 0x7FFF))};
-    r->probes[seq % MRC_PROBE_RING] = rec;
-    req_probe_packet(c, ev, rec.id, out);
-    return true;
+    return mrc_txtrack_outstanding(&r->tx) > 0 && req_tx_probe(r, c, false, out);
+}
+
+static bool req_tx_base_probe(struct mrc_req *r, const struct mrc_req_ctx *c,
+                              struct mrc_tx_pkt *out)
+{
+    r->base_probe_due = false;
+    return req_tx_probe(r, c, true, out);
 }
 
 /* rcvd_bytes counts in units of 256, so a share that should be nothing may be a little: with a
@@ -314,6 +343,8 @@ enum mrc_req_block mrc_req_tx(struct mrc_req *r, const struct mrc_req_ctx *c,
                               struct mrc_tx_pkt *out)
 {
     req_settle(r, c);
+    if (r->base_probe_due && req_tx_base_probe(r, c, out))
+        return MRC_REQ_SENT;
     if (r->probe_due && req_tx_tail_probe(r, c, out))
         return MRC_REQ_SENT;
     if (r->ack_query_due && req_tx_ack_query(r, c, out))
@@ -352,6 +383,6 @@ void mrc_req_flush(struct mrc_req *r, const struct mrc_req_ctx *c, enum mrc_wc_s
     r->backlog = 0;
     r->probe_at = MRC_NEVER;
     r->ack_at = MRC_NEVER;
-    r->probe_due = r->ack_query_due = false;
+    r->probe_due = r->base_probe_due = r->ack_query_due = false;
     mrc_txtrack_start(&r->tx, mrc_psn_add(r->tx.max_sent, 1));
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Requester: work requests to packets, feedback to retransmissions and completions (MRC B.2, B.5,
- * B.6, B.7, B.9, B.10, B.11). Never includes the responder.
+ * B.6, B.7, B.9 to B.13, E.7). Never includes the responder.
  *
  *   mrc_req.c        creation, posting, what may leave next, sending
  *   mrc_req_rx.c     SACK, NACK, transport ACK
- *   mrc_req_timer.c  loss inference, local ACK timer, tail probes, retry budget */
+ *   mrc_req_loss.c   loss inference
+ *   mrc_req_timer.c  local ACK timer, probes, retry budget */
 #ifndef MRC_REQ_H
 #define MRC_REQ_H
 
@@ -13,7 +14,7 @@
 #include "mrc_txtrack.h"
 
 enum {
-    MRC_PROBE_RING = 8,         /* tail probes whose answer is still of interest */
+    MRC_PROBE_RING = 8,         /* probes whose answer is still of interest */
     MRC_PROBE_ID_TAIL = 0x8000, /* bit 15 of a probe id: ours; clear: the path table's */
     MRC_TOUCHED_MAX = 128,      /* EVs looked at after one SACK */
 };
@@ -35,9 +36,12 @@ struct mrc_wqe {
     uint8_t flags;
 };
 
-struct mrc_tail_probe {
+/* A reliability probe of this QP (B.11): for the tail, or for the base round trip (E.7). */
+struct mrc_req_probe {
     mrc_ns sent_ns; /* 0: unused */
     uint16_t id;
+    uint16_t ev;
+    bool base; /* left in the control class, for the round trip without queues */
 };
 
 struct mrc_req {
@@ -45,28 +49,30 @@ struct mrc_req {
     struct mrc_wqe *sq;
     uint32_t sq_mask;
     uint32_t sq_depth;
-    uint32_t head;     /* oldest not completed; free-running, as the next two */
-    uint32_t next;     /* the one being cut into packets */
-    uint32_t tail;     /* next to post */
-    uint32_t next_pkt; /* index of its next packet */
-    uint32_t backlog;  /* packets posted that have not left a first time */
-    uint32_t window;   /* PSNs: MPR x 128 */
-    uint16_t msn;      /* last given out (H18) */
+    uint32_t head;       /* oldest not completed; free-running, as the next two */
+    uint32_t next;       /* the one being cut into packets */
+    uint32_t tail;       /* next to post */
+    uint32_t next_pkt;   /* index of its next packet */
+    uint32_t backlog;    /* packets posted that have not left a first time */
+    uint32_t window;     /* PSNs: MPR x 128 in force; the peer may change it (B.12) ... */
+    uint32_t window_own; /* ... up to this, which was agreed */
+    uint16_t msn;        /* last given out (H18) */
     uint16_t rqmsn;
     uint16_t max_wimm;
     uint16_t wimm_out; /* WIMMs in flight (B.8) */
     uint8_t timeout;
     uint8_t linear_cnt;
     uint8_t exp_cnt;
-    uint8_t train_max; /* 0 = auto */
-    uint32_t retry;    /* B.9: one counter */
-    mrc_ns retry_counted_ns;
+    uint8_t train_max;      /* 0 = auto */
+    uint32_t retry;         /* B.9: one counter */
+    mrc_ns nack_counted_ns; /* when a NACK was counted last, 0: never */
     /* Timeouts since a packet was last acknowledged that had left once only: after an
      * acknowledgement of a copy nobody knows which copy it was for, and the timer must not shrink
      * on a guess. */
     uint32_t backoff;
     mrc_ns backoff_ns;    /* when it grew last */
     mrc_ns report_max_ns; /* decaying maximum from departure to report, such packets only */
+    mrc_ns report_min_ns; /* the shortest of them ever, MRC_NEVER: none */
     uint32_t prev_rcvd;   /* newest CC_STATE.rcvd_bytes */
     int64_t inflight;     /* this QP's share of the controller's */
     struct mrc_path_cursor cursor;
@@ -76,10 +82,17 @@ struct mrc_req {
     uint8_t probe_shift;
     bool probe_due;
     uint16_t probe_seq;
-    struct mrc_tail_probe probes[MRC_PROBE_RING];
-    mrc_ns ack_at; /* lost transport ACK suspected (H16), MRC_NEVER */
+    struct mrc_req_probe probes[MRC_PROBE_RING];
+    bool base_probe_due;
+    mrc_ns ack_at;    /* lost transport ACK suspected: ask then (H16), MRC_NEVER */
+    mrc_ns ack_since; /* the local ACK timer of that wait runs since */
     uint8_t ack_shift;
     bool ack_query_due;
+    bool timestamps;  /* TSETH in data packets */
+    uint8_t recovery; /* enum mrc_recovery */
+    bool recovering;  /* B.10: until unack reaches recovery_psn */
+    struct mrc_psn recovery_psn;
+    uint32_t recovery_order; /* transmissions up to this one are older than the recovery */
     uint16_t touched[MRC_TOUCHED_MAX];
     uint16_t touched_count;
     uint8_t error; /* enum mrc_wc_status; SUCCESS while all is well */
@@ -109,6 +122,8 @@ struct mrc_req_ctx {
 size_t mrc_req_bytes(uint32_t window_max, uint32_t sq_depth, uint16_t ev_max);
 void mrc_req_init(struct mrc_req *r, void *mem, uint32_t window_max, uint32_t sq_depth,
                   uint16_t ev_max, uint64_t seed);
+/* Agreed MPR, units of 128 PSNs: what the QP may have outstanding (B.12). */
+void mrc_req_set_window(struct mrc_req *r, uint16_t mpr);
 /* Enter RTS. The timers and limits are set by the caller before. */
 void mrc_req_start(struct mrc_req *r, struct mrc_psn sq_psn, mrc_ns now);
 
@@ -138,7 +153,7 @@ void mrc_req_path_probe(struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t
 /* The QP ends: every posted work request completes, the oldest with `cause`, the rest flushed. */
 void mrc_req_flush(struct mrc_req *r, const struct mrc_req_ctx *c, enum mrc_wc_status cause);
 
-/* ---- between the three files ---- */
+/* ---- between the files ---- */
 
 /* A slot in flight is lost (B.10): path, controller and retransmission list learn of it. */
 void mrc_req_lose(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_slot *s,
@@ -149,15 +164,19 @@ struct mrc_req_view {
     uint64_t bitmap;
     int top;       /* highest set bit, -1: none */
     bool complete; /* after it we know every arrival that the peer knew of */
+    uint16_t ooo;  /* packets that the peer holds above cack */
 };
 /* Look for losses that the latest acknowledgements prove. */
 void mrc_req_infer(struct mrc_req *r, const struct mrc_req_ctx *c, const struct mrc_req_view *v);
-/* A probe that left at sent_ns was answered: what left before it and is still missing is lost. */
+/* A probe that left at sent_ns was answered now: what left before it and is still missing is lost.
+ */
 void mrc_req_probe_answered(struct mrc_req *r, const struct mrc_req_ctx *c, mrc_ns sent_ns);
-/* Spend one retry, at most once per `pace_ns`. RETRY_EXC_ERR when the budget is gone. */
-enum mrc_wc_status mrc_req_spend_retry(struct mrc_req *r, mrc_ns now, mrc_ns pace_ns);
-/* Interval of the local ACK timer now (B.9), and what it learns from. */
+/* A NACK came: spend one retry, at most one per round trip (B.9). RETRY_EXC_ERR when the budget is
+ * gone. */
+enum mrc_wc_status mrc_req_nack_retry(struct mrc_req *r, mrc_ns now, mrc_ns round_trip_ns);
+/* A packet that left once only was answered after so long; timers learn from it. */
 void mrc_req_report_time(struct mrc_req *r, mrc_ns took_ns);
+/* Interval of the local ACK timer now (B.9). */
 mrc_ns mrc_req_timeout_ns(const struct mrc_req *r);
 /* After any sign of life: tail probe and transport ACK timers anew. */
 void mrc_req_rearm(struct mrc_req *r, const struct mrc_req_ctx *c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requester, feedback: SACK (B.5), NACK (B.7), transport ACK (B.6). */
+/* Requester, feedback: SACK (B.5), round trips (E.7), NACK (B.7), transport ACK (B.6). */
 #include "mrc_req.h"
 
 /* rcvd_bytes says more than was in flight only through rounding and late originals. Below this the
@@ -25,10 +25,8 @@ static bool req_received(struct mrc_req *r, const struct mrc_req_ctx *c, struct 
     const struct mrc_slot *s = mrc_txtrack_slot(&r->tx, psn);
     if (!mrc_txtrack_ack(&r->tx, psn, echo))
         return false;
-    if (s->rtx == 0) { /* nothing else can have been acknowledged */
-        r->backoff = 0;
+    if (s->rtx == 0) /* nothing else can have been acknowledged */
         mrc_req_report_time(r, c->now - s->sent_ns);
-    }
     req_touch(r, s->ev);
     return true;
 }
@@ -82,20 +80,55 @@ static struct mrc_req_view req_view(const struct mrc_req *r, const struct mrc_pk
     struct mrc_req_view v = {.base = k->base, .bitmap = k->bitmap, .top = -1};
     if (k->bitmap != 0)
         v.top = 63 - __builtin_clzll(k->bitmap);
+    v.ooo = p->ooo_count;
     v.complete = p->ooo_count < 0x7FFF && p->ooo_count == r->tx.acked_count;
     return v;
 }
 
-/* E.7: unambiguous samples only, and only the first report of a packet. */
+/* ---- round trips (E.7) ---- */
+
+enum { MRC_TICK_TURN = 1 << 16 }; /* a timestamp repeats after 8.4 ms */
+
+/* One transmission, and its answer: the time between, less what the peer says it took itself (it
+ * adds that to the timestamp it reflects, H11). A turn of the counter later that can no longer be
+ * told. */
+static mrc_ns req_rtt_of(mrc_ns sent_ns, mrc_ns now, bool stamped, uint16_t stamp)
+{
+    const mrc_ns took = now - sent_ns;
+    const mrc_ns dwell = (mrc_ns)(uint16_t)(stamp - (uint16_t)mrc_tick(sent_ns)) * 128;
+    return stamped && took < (mrc_ns)MRC_TICK_TURN * 128 && dwell <= took ? took - dwell : took;
+}
+
+/* How long ago, in ticks, the copy left that this reflected timestamp is of. False: the oldest copy
+ * is older than a turn of the counter, so it may be any; or it is of none. */
+static bool req_stamp_age(const struct mrc_req *r, const struct mrc_slot *s, mrc_ns now,
+                          uint16_t stamp, uint32_t *ticks)
+{
+    const uint32_t oldest = (uint32_t)mrc_tick(now) - s->first_tick;
+    *ticks = (uint16_t)((uint16_t)mrc_tick(now) - stamp);
+    return r->timestamps && oldest < MRC_TICK_TURN && *ticks <= oldest;
+}
+
+/* The sample that a SACK gives, if it is the first to report the packet that triggered it: a copy
+ * of a SACK would only add the time by which it is late. Of one transmission the send-time table
+ * knows the answer to the nanosecond; which of several was answered, only a timestamp tells. *ev:
+ * whose sample it is. */
 static bool req_rtt(const struct mrc_req *r, const struct mrc_req_ctx *c, const struct mrc_pkt *p,
-                    const struct req_sack *k, bool ack_is_news, mrc_ns *rtt)
+                    const struct req_sack *k, bool ack_is_news, mrc_ns *rtt, uint16_t *ev)
 {
     const struct mrc_slot *s = &r->tx.slot[k->ack.v & r->tx.mask];
+    uint32_t ticks;
     if (p->pr || !ack_is_news || s->psn != k->ack.v || c->now < s->sent_ns)
         return false;
-    if (!((s->rtx == 0 && !p->rtx) || (s->rtx == 1 && p->rtx)))
+    if ((s->rtx == 0 && !p->rtx) || (s->rtx == 1 && p->rtx)) {
+        *rtt = req_rtt_of(s->sent_ns, c->now, r->timestamps, p->tx_timestamp);
+        *ev = s->ev;
+        return true;
+    }
+    if (s->rtx == 0 || !req_stamp_age(r, s, c->now, p->tx_timestamp, &ticks))
         return false;
-    *rtt = c->now - s->sent_ns;
+    *rtt = (mrc_ns)ticks * 128;
+    *ev = mrc_path_find(c->path, p->entropy);
     return true;
 }
 
@@ -117,7 +150,7 @@ static uint32_t req_new_bytes(struct mrc_req *r, const struct mrc_pkt *p, bool *
 static void req_sack_paths(struct mrc_req *r, const struct mrc_req_ctx *c, const struct mrc_pkt *p)
 {
     if (p->mark != MRC_MARK_NONE) {
-        c->stats->ecn_marks++;
+        c->stats->ecn_marks += p->mark == MRC_MARK_SKIP ? 1 : 0;
         mrc_path_on_mark(c->path, mrc_path_find(c->path, p->entropy), p->mark, c->now);
     }
     if (!p->pr)
@@ -127,12 +160,18 @@ static void req_sack_paths(struct mrc_req *r, const struct mrc_req_ctx *c, const
         return;
     }
     for (uint32_t i = 0; i < MRC_PROBE_RING; i++) {
-        struct mrc_tail_probe *rec = &r->probes[i];
+        struct mrc_req_probe *rec = &r->probes[i];
         if (rec->sent_ns == 0 || rec->id != p->probe_id)
             continue;
-        const mrc_ns sent_ns = rec->sent_ns;
+        const struct mrc_req_probe probe = *rec;
+        const mrc_ns rtt = req_rtt_of(probe.sent_ns, c->now, true, p->tx_timestamp);
         rec->sent_ns = 0;
-        mrc_req_probe_answered(r, c, sent_ns);
+        if (probe.base) {
+            mrc_cc_on_base_rtt(c->cc, rtt);
+        } else {
+            mrc_path_on_rtt(c->path, probe.ev, rtt);
+            mrc_req_probe_answered(r, c, probe.sent_ns);
+        }
         return;
     }
 }
@@ -160,12 +199,14 @@ static uint32_t req_sack_positive(struct mrc_req *r, const struct mrc_req_ctx *c
     return news + req_received_upto(r, c, k->cack, k->ack, k->echo);
 }
 
+/* B.12: the peer's window as it is now; 0 is no news. What is out beyond a smaller one stays out;
+ * req_new_allowed and mrc_req_tx hold back the rest. */
 static void req_mpr(struct mrc_req *r, const struct mrc_req_ctx *c, const struct mrc_pkt *p)
 {
     if (!c->dynamic_mpr || p->mpr == 0)
         return;
     const uint32_t window = (uint32_t)p->mpr * MRC_MPR_UNIT;
-    r->window = mrc_min32(window, r->tx.mask + 1);
+    r->window = mrc_min32(window, r->window_own);
 }
 
 enum mrc_wc_status mrc_req_sack(struct mrc_req *r, const struct mrc_req_ctx *c,
@@ -189,17 +230,18 @@ enum mrc_wc_status mrc_req_sack(struct mrc_req *r, const struct mrc_req_ctx *c,
     s.new_bytes = cack_old ? 0 : req_new_bytes(r, p, &k.old);
     s.penalty = p->rcv_cwnd_pen;
     s.restore = p->restore_cwnd;
-    s.rtt_valid = req_rtt(r, c, p, &k, ack_news, &s.rtt_ns);
+    uint16_t rtt_ev = MRC_EV_NONE;
+    s.rtt_valid = req_rtt(r, c, p, &k, ack_news, &s.rtt_ns, &rtt_ev);
     r->inflight -= s.new_bytes;
     mrc_cc_on_sack(c->cc, &s);
     if (s.rtt_valid)
-        mrc_path_on_rtt(c->path, mrc_txtrack_slot(&r->tx, k.ack)->ev, s.rtt_ns);
+        mrc_path_on_rtt(c->path, rtt_ev, s.rtt_ns);
+    if (mrc_cc_wants_base_rtt(c->cc))
+        r->base_probe_due = true;
     if (!cack_old && !k.old)
         req_mpr(r, c, p);
-    if (news > 0 || !mrc_psn_eq(before, r->tx.unack)) {
+    if (news > 0 || !mrc_psn_eq(before, r->tx.unack))
         r->retry = 0; /* B.9 */
-        r->retry_counted_ns = c->now;
-    }
     req_sack_paths(r, c, p);
     if (!cack_old && !k.old) {
         const struct mrc_req_view v = req_view(r, p, &k);
@@ -210,6 +252,39 @@ enum mrc_wc_status mrc_req_sack(struct mrc_req *r, const struct mrc_req_ctx *c,
 }
 
 /* ---- NACK ---- */
+
+/* Is the NACK about the last transmission of the packet? Not when it names another EV, or when its
+ * timestamp is of an earlier copy. And a packet that was sent again is not sent once more before
+ * the refusal of that copy can have come back: a peer that refuses everything at once would have
+ * one packet of us for every one of its own (field report 21). */
+static bool req_nack_is_news(const struct mrc_req *r, const struct mrc_req_ctx *c,
+                             const struct mrc_pkt *p, const struct mrc_slot *s)
+{
+    uint32_t ticks;
+    if (mrc_path_find(c->path, p->entropy) != s->ev)
+        return false;
+    if (s->rtx == 0)
+        return true;
+    if (req_stamp_age(r, s, c->now, p->tx_timestamp, &ticks) &&
+        ticks > mrc_tick(c->now) - mrc_tick(s->sent_ns))
+        return false;
+    const mrc_ns base = mrc_cc_base_rtt(c->cc);
+    return c->now - s->sent_ns >= mrc_max64(mrc_min64(r->report_min_ns, base), base / 16);
+}
+
+static bool req_nack_rtt(const struct mrc_req *r, const struct mrc_req_ctx *c,
+                         const struct mrc_pkt *p, const struct mrc_slot *s, mrc_ns *rtt)
+{
+    uint32_t ticks;
+    if (s->rtx <= 1) { /* that it names the EV says which one it was */
+        *rtt = req_rtt_of(s->sent_ns, c->now, r->timestamps, p->tx_timestamp);
+        return true;
+    }
+    if (!req_stamp_age(r, s, c->now, p->tx_timestamp, &ticks))
+        return false;
+    *rtt = (mrc_ns)ticks * 128;
+    return true;
+}
 
 enum mrc_wc_status mrc_req_nack(struct mrc_req *r, const struct mrc_req_ctx *c,
                                 const struct mrc_pkt *p)
@@ -224,18 +299,19 @@ enum mrc_wc_status mrc_req_nack(struct mrc_req *r, const struct mrc_req_ctx *c,
     if (p->nack_reason == MRC_NACK_UNEXP_EVENT)
         return MRC_WC_REM_OP_ERR;
     struct mrc_slot *s = mrc_txtrack_find(&r->tx, psn);
-    /* Not out, or the NACK is about an earlier copy on another EV: nothing to do (B.7). */
-    if (s == NULL || s->state != MRC_SLOT_INFLIGHT || mrc_path_find(c->path, p->entropy) != s->ev)
+    if (s == NULL || s->state != MRC_SLOT_INFLIGHT || !req_nack_is_news(r, c, p, s))
         return MRC_WC_SUCCESS;
+    /* Reasons that nobody knows are taken for NO_RESOURCE (H10): sending again is always safe. */
     const bool trimmed =
         p->nack_reason == MRC_NACK_TRIMMED || p->nack_reason == MRC_NACK_TRIMMED_LASTHOP;
-    const bool rtt_valid = s->rtx <= 1 && c->now >= s->sent_ns;
-    mrc_cc_on_nack(c->cc, s->nominal, trimmed, rtt_valid, c->now - s->sent_ns, c->now);
+    mrc_ns rtt = 0;
+    const bool rtt_valid = req_nack_rtt(r, c, p, s, &rtt);
+    mrc_cc_on_nack(c->cc, s->nominal, trimmed, rtt_valid, rtt, c->now);
     r->inflight -= s->nominal;
     if (p->nack_reason == MRC_NACK_TRIMMED)
         mrc_path_on_trim(c->path, s->ev, c->now);
     mrc_txtrack_lose(&r->tx, s);
-    return mrc_req_spend_retry(r, c->now, mrc_cc_base_rtt(c->cc));
+    return mrc_req_nack_retry(r, c->now, mrc_cc_base_rtt(c->cc));
 }
 
 /* ---- transport ACK and NAK ---- */
@@ -300,10 +376,8 @@ enum mrc_wc_status mrc_req_ack(struct mrc_req *r, const struct mrc_req_ctx *c,
                    ? req_nak_status(p->syndrome)
                    : MRC_WC_LOC_QP_OP_ERR;
     }
-    if (req_received_upto(r, c, psn, psn, false) > 0) {
+    if (req_received_upto(r, c, psn, psn, false) > 0)
         r->retry = 0;
-        r->retry_counted_ns = c->now;
-    }
     if (!req_complete_upto(r, c, psn))
         return MRC_WC_LOC_QP_OP_ERR;
     mrc_req_rearm(r, c);

@@ -44,6 +44,7 @@ void mrc_txtrack_start(struct mrc_txtrack *t, struct mrc_psn sq_psn)
     t->tail = MRC_SLOT_NIL;
     t->unack = mrc_psn_add(sq_psn, -1);
     t->max_sent = t->unack;
+    t->ar_passed = mrc_psn_add(t->unack, -1); /* none yet */
     t->newest_acked_ns = 0;
 }
 
@@ -120,6 +121,7 @@ struct mrc_slot *mrc_txtrack_sent(struct mrc_txtrack *t, struct mrc_psn psn, uin
         s->wqe = wqe;
         s->nominal = nominal;
         s->rtx = 0;
+        s->first_tick = (uint32_t)mrc_tick(now);
         t->max_sent = psn;
     }
     s->state = MRC_SLOT_INFLIGHT;
@@ -168,6 +170,8 @@ void mrc_txtrack_advance(struct mrc_txtrack *t, struct mrc_psn cack)
         MRC_ASSERT(s->state == MRC_SLOT_ACKED && s->psn == t->unack.v);
         s->state = MRC_SLOT_FREE;
         t->acked_count--;
+        if (s->ar)
+            t->ar_passed = t->unack;
     }
 }
 

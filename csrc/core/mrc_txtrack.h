@@ -31,11 +31,15 @@ struct mrc_slot {
     uint16_t next;
     uint16_t ev_prev; /* send order on this EV and class */
     uint16_t ev_next;
-    uint8_t state; /* enum mrc_slot_state */
-    uint8_t rtx;   /* times sent again, saturates */
-    uint8_t cls;   /* 0 first transmission class, 1 retransmission class */
-    bool ar;       /* carries BTH.A; a retransmission repeats it */
+    uint8_t state;       /* enum mrc_slot_state */
+    uint8_t rtx;         /* times sent again, saturates */
+    uint8_t cls;         /* 0 first transmission class, 1 retransmission class */
+    bool ar;             /* carries BTH.A; a retransmission repeats it */
+    uint32_t first_tick; /* first transmission, in units of TSETH (A.5) */
 };
+
+/* Time in units of TSETH: 128 ns. 16 bits of it are sent (A.5). */
+static inline mrc_ns mrc_tick(mrc_ns now) { return now / 128; }
 
 struct mrc_ev_sent {
     uint32_t acked_order[2]; /* newest transmission known received, per class */
@@ -58,9 +62,10 @@ struct mrc_txtrack {
     uint16_t ev_max;
     uint16_t head; /* oldest transmission in flight */
     uint16_t tail;
-    struct mrc_psn unack;    /* it and all before are known received */
-    struct mrc_psn max_sent; /* highest PSN ever sent */
-    mrc_ns newest_acked_ns;  /* send time of the latest transmission known received */
+    struct mrc_psn unack;     /* it and all before are known received */
+    struct mrc_psn max_sent;  /* highest PSN ever sent */
+    struct mrc_psn ar_passed; /* highest PSN with BTH.A that unack has reached */
+    mrc_ns newest_acked_ns;   /* send time of the latest transmission known received */
 };
 
 size_t mrc_txtrack_bytes(uint32_t window_max, uint16_t ev_max);

@@ -125,8 +125,17 @@ enum {
     MRC_QP_CAP = 1 << 15,
     MRC_QP_RX_PAUSED = 1 << 18,
     MRC_QP_RX_PENALTY = 1 << 19,
+    MRC_QP_TIMESTAMPS = 1 << 16,
+    MRC_QP_RECOVERY = 1 << 17,
 };
 enum { MRC_QP_CAP_NO_TRIM_NACK = 1, MRC_QP_CAP_DYNAMIC_MPR = 2, MRC_QP_CAP_NO_SERVICE_TIME = 4 };
+
+/* What to do when so much has arrived above a gap that the gap must be a loss (B.10, ADR 70). */
+enum mrc_recovery {
+    MRC_RECOVERY_GUARDED = 0, /* send again what is also later than normal on its own path */
+    MRC_RECOVERY_OFF = 1,     /* leave it to the rules that know paths, and to the timers */
+    MRC_RECOVERY_PLAIN = 2,   /* send again all that is missing: for fabrics of equal paths */
+};
 
 struct mrc_qp_attr {
     uint8_t state;      /* enum mrc_qp_state */
@@ -153,7 +162,9 @@ struct mrc_qp_attr {
     uint8_t dst[16];    /* peer's inner address; packets from elsewhere are dropped */
     uint8_t rx_paused;  /* 1: take no new data, the peer is to try again (NO_RESOURCE) */
     uint8_t rx_penalty; /* E.6: 0..127, at least that in every SACK; 0xFF: never any */
-    uint8_t pad2_[2];
+    uint8_t timestamps; /* 1: TSETH in every data packet (A.5): 4 bytes more, and every round trip
+                           is known whichever copy was answered; default 0 */
+    uint8_t recovery;   /* enum mrc_recovery */
 };
 
 /* Per QP, ever growing unless said otherwise. */

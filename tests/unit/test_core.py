@@ -35,6 +35,7 @@ ENUMS = [
     (types.PortCap, "MRC_IO_CAP_"),
     (types.Backend, "MRC_IO_"),
     (types.CcKind, "MRC_CC_"),
+    (types.Recovery, "MRC_RECOVERY_"),
 ]
 
 
