@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .cc import CcProfile, Controller, NsccConfig
+from .cc import CcInfo, CcProfile, Controller, NsccConfig
 from .cq import CompletionQueue, WcBatch
 from .device import Context, ContextLimits, DscpClasses
 from .errors import (
@@ -29,6 +29,7 @@ from .types import (
     Access,
     Backend,
     CcKind,
+    CcState,
     DropReason,
     EvEvent,
     EvFormat,
@@ -63,8 +64,10 @@ _AIO = ("Connection", "Immediate", "RemoteRegion", "Server", "connect", "listen"
 __all__ = [
     "Access",
     "Backend",
+    "CcInfo",
     "CcKind",
     "CcProfile",
+    "CcState",
     "CompletionQueue",
     "Connection",
     "Context",

@@ -8,7 +8,7 @@ Everything here is one call into C, or the packing around it. Objects with a lif
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ._ffi import ffi, lib
@@ -305,6 +305,11 @@ class Pump:
 
     def cc_destroy(self, cc: int) -> None:
         self._checked(lib.mrc_pump_cc_destroy(self.ptr, cc), "close congestion controller")
+
+    def cc_query(self, cc: int, names: Iterable[str]) -> dict[str, int]:
+        out = ffi.new("struct mrc_cc_info *")
+        self._checked(lib.mrc_pump_cc_query(self.ptr, cc, out), "query congestion controller")
+        return {name: getattr(out, name) for name in names}
 
     # -- memory, completion queues -----------------------------------------------------------
 

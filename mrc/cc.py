@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from ._children import Owned
 from .device import Context
 from .errors import MrcUsageError
-from .types import PATH_MTUS, CcKind
+from .types import PATH_MTUS, CcKind, CcState
 
-__all__ = ["CcProfile", "Controller", "NsccConfig"]
+__all__ = ["CcInfo", "CcProfile", "Controller", "NsccConfig"]
+
+_NO_LIMIT = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +86,37 @@ class CcProfile:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class CcInfo:
+    """A controller and its queue pairs, now (E.2, E.5): state, and sums over the queue pairs.
+
+    cwnd_bytes and max_wnd_bytes: window and its ceiling, None without congestion control.
+    inflight_bytes: nominal sizes, may be slightly negative (E.1). backlog_bytes: payload posted
+    that has not left a first time. waiting_rtx packets of rtx_bytes wait to leave again.
+    """
+
+    state: CcState
+    cwnd_bytes: int | None
+    max_wnd_bytes: int | None
+    inflight_bytes: int
+    inflight_pkts: int
+    backlog_bytes: int
+    waiting_rtx: int
+    rtx_bytes: int
+    base_rtt_ns: int
+    avg_delay_ns: int
+    qps: int
+
+
+_INFO_FIELDS = tuple(f.name for f in fields(CcInfo))
+
+
 class Controller(Owned):
-    """The controller of one destination, shared by the queue pairs to it (QPCC, H42)."""
+    """The controller of one destination, shared by the queue pairs to it (QPCC, E.5, H42).
+
+    path_mtu: of the queue pair it is made for, bytes; one window packet, and the unit of the
+    derived parameters (E.4). Queue pairs with another path MTU may share it.
+    """
 
     def __init__(self, ctx: Context, profile: CcProfile, path_mtu: int) -> None:
         if path_mtu not in PATH_MTUS:
@@ -94,6 +126,15 @@ class Controller(Owned):
         self.number = ctx.pump.cc_create(profile.native(path_mtu))
         self._closed = False
         ctx.controllers.add(self)
+
+    def query(self) -> CcInfo:
+        """State and counts now. Walks the send queues: for a display, not for each packet."""
+        values: dict[str, Any] = self.ctx.pump.cc_query(self.number, _INFO_FIELDS)
+        for name in ("cwnd_bytes", "max_wnd_bytes"):
+            if values[name] == _NO_LIMIT:
+                values[name] = None
+        values["state"] = CcState(values["state"])
+        return CcInfo(**values)
 
     def close(self) -> None:
         """MrcUsageError while a queue pair uses it. Twice is once."""

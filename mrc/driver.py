@@ -207,8 +207,11 @@ class Driver:
     def controller(
         self, profile: CcProfile, dst: IPv6Address, scope_id: int, path_mtu: int
     ) -> tuple[Hashable, Controller]:
-        """The congestion controller of a destination (H42); give() takes it back."""
-        key = ("cc", profile, dst, scope_id, path_mtu)
+        """The congestion controller of a destination (H42); give() takes it back.
+
+        path_mtu is that of the connection which makes it; others may differ.
+        """
+        key = ("cc", profile, dst, scope_id)
         found: Controller = self._take(key, lambda: Controller(self.ctx, profile, path_mtu))
         return key, found
 

@@ -13,6 +13,7 @@ __all__ = [
     "Access",
     "Backend",
     "CcKind",
+    "CcState",
     "DropReason",
     "EvEvent",
     "EvFormat",
@@ -69,6 +70,15 @@ class CcKind(IntEnum):
     NONE = 0
     FIXED = 1
     NSCC = 2
+
+
+class CcState(IntEnum):
+    """States of a congestion controller and its queue pairs (E.5, figure 4)."""
+
+    IDLE = 0
+    PENDING = 1
+    ACTIVE = 2
+    READY = 3
 
 
 class WrOpcode(IntEnum):

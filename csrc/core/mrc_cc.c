@@ -118,3 +118,15 @@ mrc_ns mrc_cc_base_rtt(const struct mrc_cc *cc)
 }
 
 mrc_ns mrc_cc_target_delay(const struct mrc_cc *cc) { return cc->cfg.target_delay_ns; }
+
+uint64_t mrc_cc_ceiling(const struct mrc_cc *cc)
+{
+    return cc->cfg.kind == MRC_CC_NSCC ? (uint64_t)cc->nscc.max_wnd : mrc_cc_cwnd(cc);
+}
+
+mrc_ns mrc_cc_shortest_rtt(const struct mrc_cc *cc)
+{
+    return cc->cfg.kind == MRC_CC_NSCC ? (mrc_ns)cc->nscc.base_rtt_ns : cc->cfg.base_rtt_ns;
+}
+
+mrc_ns mrc_cc_avg_delay(const struct mrc_cc *cc) { return (mrc_ns)cc->nscc.avg_delay_ns; }

@@ -109,4 +109,9 @@ uint64_t mrc_cc_max_wnd(const struct mrc_cc *cc);
 mrc_ns mrc_cc_base_rtt(const struct mrc_cc *cc);
 mrc_ns mrc_cc_target_delay(const struct mrc_cc *cc); /* never 0 */
 
+/* For whoever looks on. */
+uint64_t mrc_cc_ceiling(const struct mrc_cc *cc);    /* bytes; UINT64_MAX for MRC_CC_NONE */
+mrc_ns mrc_cc_shortest_rtt(const struct mrc_cc *cc); /* D is measured from here */
+mrc_ns mrc_cc_avg_delay(const struct mrc_cc *cc);    /* NSCC's, else 0 */
+
 #endif

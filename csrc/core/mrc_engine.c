@@ -1,28 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The three doors and the schedule. Objects and their tables: mrc_engine_obj.c. */
+/* The three doors. Objects and their tables: mrc_engine_obj.c; whose turn it is to send:
+ * mrc_engine_sched.c. */
 #include "mrc_engine_int.h"
 
 /* ---- bookkeeping after anything happened to a QP ---- */
-
-static void engine_wake_cc(struct mrc_engine *e, uint32_t cc)
-{
-    struct mrc_cc_slot *s = &e->cc[cc];
-    struct mrc_link *l;
-    while ((l = mrc_list_pop(&s->waiting)) != NULL)
-        mrc_list_push(&e->data, &MRC_LIST_OWNER(l, struct mrc_qp, cc_link)->data);
-}
 
 void mrc_engine_touch(struct mrc_engine *e, struct mrc_qp *q)
 {
     mrc_heap_set(&e->timers, &q->timer, mrc_qp_deadline(q));
     if (mrc_qp_control_due(q))
         mrc_list_push(&e->control, &q->control);
-    if (q->attr.state == MRC_QPS_RTS) {
-        mrc_list_push(&e->data, &q->data);
-    } else {
-        mrc_list_remove(&q->data);
-        mrc_list_remove(&q->cc_link);
-    }
+    if (q->attr.state != MRC_QPS_RTS)
+        mrc_sched_withdraw(q);
+    else if (mrc_sched_has_data(q) || q->req.probe_due || q->req.ack_query_due)
+        mrc_sched_offer(e, q);
     if (q->path != NULL) {
         struct mrc_path_slot *p = &e->path[q->attr.path];
         mrc_heap_set(&e->timers, &p->timer, mrc_path_deadline(p->table));
@@ -171,8 +162,9 @@ static void engine_rx_one(struct mrc_engine *e, const struct mrc_rx_pkt *p, mrc_
     const bool ce = (p->tclass & 3) == 3 || p->outer_ce; /* A.13.1 */
     mrc_qp_rx(q, &pkt, mrc_wire_ev(p->flow_label, p->sport), ce, now);
     mrc_engine_touch(e, q);
-    if (q->cc != NULL && (mrc_opcode_flags(pkt.opcode) & MRC_OPF_DATA) == 0)
-        engine_wake_cc(e, q->attr.cc);
+    if (q->cc != NULL && ((mrc_opcode_flags(pkt.opcode) & MRC_OPF_DATA) == 0 ||
+                          q->attr.state == MRC_QPS_ERR)) /* an end gives the window back, too */
+        mrc_sched_wake(e, &e->cc[q->attr.cc]);
 }
 
 void mrc_engine_rx(struct mrc_engine *e, const struct mrc_rx_pkt *pkts, size_t n, mrc_ns now)
@@ -213,7 +205,7 @@ void mrc_engine_tick(struct mrc_engine *e, mrc_ns now)
         mrc_qp_tick(q, now);
         mrc_engine_touch(e, q);
         if (q->cc != NULL)
-            engine_wake_cc(e, q->attr.cc);
+            mrc_sched_wake(e, &e->cc[q->attr.cc]);
         if (mrc_heap_has(&q->timer) && q->timer.key <= now)
             mrc_heap_set(&e->timers, &q->timer, now + 1); /* more to do than one tick may */
     }
@@ -279,24 +271,6 @@ static size_t engine_tx_probes(struct mrc_engine *e, struct mrc_tx_pkt *out, siz
     return n;
 }
 
-/* One QP's turn: up to a train. True when it may have more. */
-static bool engine_tx_turn(struct mrc_engine *e, struct mrc_qp *q, struct mrc_tx_pkt *out,
-                           size_t max, size_t *n, mrc_ns now)
-{
-    enum mrc_req_block why = MRC_REQ_SENT;
-    const size_t end = *n + MRC_TRAIN_MAX;
-    while (why == MRC_REQ_SENT && *n < max && *n < end) {
-        why = mrc_qp_tx_data(q, &out[*n], now);
-        if (why == MRC_REQ_SENT)
-            (*n)++;
-    }
-    if (why == MRC_REQ_NO_CREDIT)
-        mrc_list_push(&e->cc[q->attr.cc].waiting, &q->cc_link);
-    const mrc_ns next = mrc_qp_deadline(q); /* what one tick left over is due in the next */
-    mrc_heap_set(&e->timers, &q->timer, next > now ? next : now + 1);
-    return why == MRC_REQ_SENT;
-}
-
 size_t mrc_engine_tx(struct mrc_engine *e, struct mrc_tx_pkt *out, size_t max, mrc_ns now)
 {
     size_t n = engine_tx_control(e, out, max, now);
@@ -305,18 +279,13 @@ size_t mrc_engine_tx(struct mrc_engine *e, struct mrc_tx_pkt *out, size_t max, m
         mrc_engine_ep_timer(e);
     }
     n += engine_tx_probes(e, out + n, max - n, now);
-    while (n < max && !mrc_list_empty(&e->data)) {
-        struct mrc_qp *q = MRC_LIST_OWNER(mrc_list_pop(&e->data), struct mrc_qp, data);
-        if (engine_tx_turn(e, q, out, max, &n, now))
-            mrc_list_push(&e->data, &q->data);
-    }
-    return n;
+    return n + mrc_sched_tx(e, out + n, max - n, now);
 }
 
 bool mrc_engine_tx_pending(const struct mrc_engine *e)
 {
-    return !mrc_list_empty(&e->control) || !mrc_list_empty(&e->data) ||
-           !mrc_list_empty(&e->probing) || mrc_ep_tx_pending(&e->ep);
+    return !mrc_list_empty(&e->control) || mrc_sched_pending(e) || !mrc_list_empty(&e->probing) ||
+           mrc_ep_tx_pending(&e->ep);
 }
 
 void mrc_engine_lane_failed(struct mrc_engine *e, uint8_t port, uint32_t lane, mrc_ns now)
@@ -334,6 +303,8 @@ void mrc_engine_lane_failed(struct mrc_engine *e, uint8_t port, uint32_t lane, m
                 struct mrc_qp *q = MRC_LIST_OWNER(l, struct mrc_qp, path_link);
                 mrc_qp_lane_failed(q, k, now);
                 mrc_engine_touch(e, q);
+                if (q->cc != NULL) /* what was in flight there is not any more */
+                    mrc_sched_wake(e, &e->cc[q->attr.cc]);
             }
         }
     }

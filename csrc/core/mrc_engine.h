@@ -95,6 +95,8 @@ bool mrc_engine_ep_any(const struct mrc_engine *e); /* results are waiting */
 
 int mrc_cc_attach(struct mrc_engine *e, struct mrc_cc *cc);      /* -> cc id */
 struct mrc_cc *mrc_cc_detach(struct mrc_engine *e, uint32_t cc); /* NULL when BUSY */
+/* NOENT: no such controller. Looks at every work request and lost packet: not for each packet. */
+int mrc_cc_query(const struct mrc_engine *e, uint32_t cc, struct mrc_cc_info *out);
 
 size_t mrc_qp_size(const struct mrc_qp_init *init); /* 0: out of range */
 int mrc_qp_create(struct mrc_engine *e, void *mem, const struct mrc_qp_init *init); /* -> QPN */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Inside of the engine, for its two files only. */
+/* Inside of the engine, for its files only. */
 #ifndef MRC_ENGINE_INT_H
 #define MRC_ENGINE_INT_H
 
@@ -14,10 +14,16 @@ struct mrc_path_slot {
     struct mrc_link probing; /* in the engine's list while probes may be due */
 };
 
+/* A QPCC (E.5). Its QPs stand in one of two lists while they may have data to send, by
+ * mrc_qp.data. */
 struct mrc_cc_slot {
-    struct mrc_cc *cc;       /* NULL: free */
-    uint32_t refs;           /* QPs */
-    struct mrc_link waiting; /* QPs without credit, by cc_link */
+    struct mrc_cc *cc;     /* NULL: free */
+    uint32_t refs;         /* QPs */
+    bool blocked;          /* the window has refused a packet and not moved since: ACTIVE */
+    struct mrc_link ready; /* in the engine's list while there is something to try */
+    struct mrc_link again; /* QPs with packets to send again: these first */
+    struct mrc_link fresh; /* the others */
+    struct mrc_link users; /* all QPs, by cc_link */
 };
 
 struct mrc_engine {
@@ -33,7 +39,8 @@ struct mrc_engine {
     struct mrc_heap timers;
     struct mrc_heap_node ep_timer; /* the earliest of ep.timers */
     struct mrc_link control;       /* QPs with control packets due */
-    struct mrc_link data;          /* QPs that may have data to send */
+    struct mrc_link ready;         /* QPCCs, in the order of their turns */
+    struct mrc_link urgent;        /* QPs with a probe or a query due: no window holds those back */
     struct mrc_link probing;       /* path tables with probes due */
     struct mrc_ep ep;
 };
@@ -47,6 +54,22 @@ static inline void mrc_engine_ep_timer(struct mrc_engine *e)
 {
     mrc_heap_set(&e->timers, &e->ep_timer, mrc_ep_deadline(&e->ep));
 }
+
+/* ---- mrc_engine_sched.c ---- */
+static inline bool mrc_sched_has_data(const struct mrc_qp *q)
+{
+    return (q->req.backlog | q->req.tx.lost_count) != 0;
+}
+/* The QP may have something to send. */
+void mrc_sched_offer(struct mrc_engine *e, struct mrc_qp *q);
+/* It has nothing, for good. */
+void mrc_sched_withdraw(struct mrc_qp *q);
+/* The window of this QPCC may have opened. */
+void mrc_sched_wake(struct mrc_engine *e, struct mrc_cc_slot *s);
+/* Packets of all QPCCs in turn; how many. */
+size_t mrc_sched_tx(struct mrc_engine *e, struct mrc_tx_pkt *out, size_t max, mrc_ns now);
+bool mrc_sched_pending(const struct mrc_engine *e);
+
 /* After the planes of a table changed: its users look for paths anew. */
 void mrc_engine_touch_path(struct mrc_engine *e, uint32_t path);
 

@@ -86,7 +86,8 @@ struct mrc_engine *mrc_engine_init(void *mem, const struct mrc_engine_cfg *c, mr
     for (uint32_t i = 0; i < c->qp_max; i++)
         e->qp_generation[i] = 1 + mrc_rand_below(&e->rand, (1u << (24 - e->qp_index_bits)) - 1);
     mrc_list_init(&e->control);
-    mrc_list_init(&e->data);
+    mrc_list_init(&e->ready);
+    mrc_list_init(&e->urgent);
     mrc_list_init(&e->probing);
     return e;
 }
@@ -220,11 +221,15 @@ bool mrc_engine_ep_any(const struct mrc_engine *e) { return mrc_ep_results(&e->e
 int mrc_cc_attach(struct mrc_engine *e, struct mrc_cc *cc)
 {
     for (uint32_t i = 0; cc != NULL && i < e->cfg.cc_max; i++) {
-        if (e->cc[i].cc != NULL)
+        struct mrc_cc_slot *s = &e->cc[i];
+        if (s->cc != NULL)
             continue;
-        e->cc[i].cc = cc;
-        e->cc[i].refs = 0;
-        mrc_list_init(&e->cc[i].waiting);
+        memset(s, 0, sizeof *s);
+        s->cc = cc;
+        mrc_list_init(&s->ready);
+        mrc_list_init(&s->again);
+        mrc_list_init(&s->fresh);
+        mrc_list_init(&s->users);
         return (int)i;
     }
     return cc == NULL ? MRC_ERR_INVAL : MRC_ERR_FULL;
@@ -235,6 +240,7 @@ struct mrc_cc *mrc_cc_detach(struct mrc_engine *e, uint32_t cc)
     if (cc >= e->cfg.cc_max || e->cc[cc].cc == NULL || e->cc[cc].refs != 0)
         return NULL;
     struct mrc_cc *c = e->cc[cc].cc;
+    mrc_list_remove(&e->cc[cc].ready);
     e->cc[cc].cc = NULL;
     return c;
 }
@@ -282,11 +288,13 @@ int mrc_qp_create(struct mrc_engine *e, void *mem, const struct mrc_qp_init *ini
 
 static void eng_leave_path(struct mrc_qp *q) { mrc_list_remove(&q->path_link); }
 
-static void eng_leave_cc(struct mrc_engine *e, struct mrc_qp *q)
+/* What the QP had in flight is free for the others (flushed by now). */
+static void eng_leave_cc(struct mrc_engine *e, struct mrc_qp *q, uint32_t cc)
 {
     mrc_list_remove(&q->cc_link);
-    if (q->cc != NULL)
-        e->cc[q->attr.cc].refs--;
+    mrc_sched_withdraw(q);
+    e->cc[cc].refs--;
+    mrc_sched_wake(e, &e->cc[cc]);
 }
 
 int mrc_qp_modify(struct mrc_engine *e, uint32_t qpn, const struct mrc_qp_attr *attr, uint32_t mask,
@@ -309,19 +317,19 @@ int mrc_qp_modify(struct mrc_engine *e, uint32_t qpn, const struct mrc_qp_attr *
         return err;
     if (reset) {
         eng_leave_path(q);
-        mrc_list_remove(&q->cc_link);
         mrc_list_remove(&q->control);
-        if (old_cc != NULL)
-            e->cc[old_cc_id].refs--;
     }
+    if (old_cc != NULL && (reset || (mask & MRC_QP_CC) != 0))
+        eng_leave_cc(e, q, old_cc_id);
+    else if (old_cc != NULL && q->attr.state == MRC_QPS_ERR)
+        mrc_sched_wake(e, &e->cc[old_cc_id]);
     if ((mask & MRC_QP_PATH) != 0 && !reset) {
         mrc_list_remove(&q->path_link);
         mrc_list_push(&e->path[attr->path].users, &q->path_link);
     }
     if ((mask & MRC_QP_CC) != 0 && !reset) {
-        if (old_cc != NULL)
-            e->cc[old_cc_id].refs--;
         e->cc[attr->cc].refs++;
+        mrc_list_push(&e->cc[attr->cc].users, &q->cc_link);
     }
     mrc_engine_touch(e, q);
     return MRC_OK;
@@ -343,9 +351,9 @@ void *mrc_qp_destroy(struct mrc_engine *e, uint32_t qpn)
         return NULL;
     mrc_qp_fail(q, MRC_WC_WR_FLUSH_ERR, 0);
     eng_leave_path(q);
-    eng_leave_cc(e, q);
+    if (q->cc != NULL)
+        eng_leave_cc(e, q, q->attr.cc);
     mrc_list_remove(&q->control);
-    mrc_list_remove(&q->data);
     mrc_heap_remove(&e->timers, &q->timer);
     e->env.cqs.cq[q->init.send_cq].refs--;
     e->env.cqs.cq[q->init.recv_cq].refs--;
@@ -360,7 +368,7 @@ int mrc_qp_post_send(struct mrc_engine *e, uint32_t qpn, const struct mrc_send_w
         return MRC_ERR_NOENT;
     const int done = mrc_qp_send(q, wr, n);
     if (done > 0)
-        mrc_list_push(&e->data, &q->data);
+        mrc_sched_offer(e, q);
     return done;
 }
 

@@ -35,6 +35,16 @@ static inline void mrc_list_push(struct mrc_link *head, struct mrc_link *l)
     head->prev->next = l;
     head->prev = l;
 }
+/* The same at the beginning. */
+static inline void mrc_list_push_front(struct mrc_link *head, struct mrc_link *l)
+{
+    if (!mrc_list_empty(l))
+        return;
+    l->prev = head;
+    l->next = head->next;
+    head->next->prev = l;
+    head->next = l;
+}
 static inline struct mrc_link *mrc_list_pop(struct mrc_link *head)
 {
     if (mrc_list_empty(head))

@@ -40,6 +40,7 @@ struct mrc_qp *mrc_qp_init_at(void *mem, struct mrc_env *env, const struct mrc_q
     mrc_list_init(&q->data);
     mrc_list_init(&q->path_link);
     mrc_list_init(&q->cc_link);
+    mrc_list_init(&q->urgent);
     q->retry_path_at = MRC_NEVER;
     return q;
 }

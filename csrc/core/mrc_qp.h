@@ -24,10 +24,13 @@ struct mrc_qp {
     /* The engine's threads through its QPs. */
     struct mrc_heap_node timer;
     struct mrc_link control;   /* has control packets due */
-    struct mrc_link data;      /* may have data to send */
+    struct mrc_link data;      /* may have data to send; in a list of its controller */
     struct mrc_link path_link; /* users of the path table */
-    struct mrc_link cc_link;   /* waits for credit of its controller */
+    struct mrc_link cc_link;   /* users of the controller */
     mrc_ns retry_path_at;      /* no usable EV: look again then; MRC_NEVER */
+    struct mrc_link urgent;    /* has a probe or query due */
+    uint8_t turn_left;         /* packets left of a turn that was broken off; 0: a new turn */
+    bool again;                /* `data` is in the list of those that send again */
 };
 
 size_t mrc_qp_bytes(const struct mrc_qp_init *init); /* 0: out of range */

@@ -191,4 +191,11 @@ static inline bool mrc_req_begun(const struct mrc_req *r, uint32_t wqe)
     return (int32_t)(wqe - r->next) < 0 || (wqe == r->next && r->next_pkt > 0);
 }
 
+/* What waits and what is out (E.2); walks the queue. */
+struct mrc_req_load {
+    uint64_t backlog_bytes; /* payload that has not left a first time */
+    uint64_t rtx_bytes;     /* nominal, of packets to send again */
+};
+struct mrc_req_load mrc_req_load(const struct mrc_req *r, uint32_t mtu);
+
 #endif

@@ -251,4 +251,30 @@ struct mrc_ep_planes {
     uint32_t pending;   /* 1: it is being told something else */
 };
 
+/* ---- a controller and its QPs (E.2, E.5) ---- */
+
+enum mrc_cc_state {
+    MRC_CCS_IDLE = 0,    /* nothing to send, nothing in flight */
+    MRC_CCS_PENDING = 1, /* nothing to send, something in flight */
+    MRC_CCS_ACTIVE = 2,  /* something to send, and the window is closed */
+    MRC_CCS_READY = 3,   /* something to send, and the window lets it */
+};
+
+/* Of one QPCC, now; sums are over its QPs. */
+struct mrc_cc_info {
+    uint64_t cwnd_bytes;    /* UINT64_MAX: no controller */
+    uint64_t max_wnd_bytes; /* ceiling now */
+    int64_t inflight_bytes; /* nominal sizes; may be slightly negative (E.1) */
+    uint64_t backlog_bytes; /* payload posted that has not left a first time */
+    uint64_t rtx_bytes;     /* nominal, waits to leave again */
+    mrc_ns base_rtt_ns;     /* shortest round trip, or as configured */
+    mrc_ns avg_delay_ns;    /* NSCC's mean of the queueing delay */
+    uint32_t waiting_rtx;   /* packets that wait to leave again */
+    uint32_t inflight_pkts; /* sent, neither known received nor lost */
+    uint32_t qps;
+    uint8_t state; /* enum mrc_cc_state */
+    uint8_t kind;  /* enum mrc_cc_kind */
+    uint8_t pad_[2];
+};
+
 #endif

@@ -60,6 +60,7 @@ int mrc_pump_events(struct mrc_pump *p, struct mrc_ev_event *out, int max); /* -
 
 int mrc_pump_cc_create(struct mrc_pump *p, const struct mrc_cc_cfg *cfg); /* -> cc id */
 int mrc_pump_cc_destroy(struct mrc_pump *p, uint32_t cc);
+int mrc_pump_cc_query(struct mrc_pump *p, uint32_t cc, struct mrc_cc_info *out);
 
 int mrc_pump_mr_register(struct mrc_pump *p, uint32_t pd, void *addr, uint64_t len, uint8_t access,
                          uint32_t key, uint32_t *rkey);

@@ -371,6 +371,14 @@ int mrc_pump_cc_destroy(struct mrc_pump *p, uint32_t cc)
     return pump_leave(p, MRC_OK);
 }
 
+int mrc_pump_cc_query(struct mrc_pump *p, uint32_t cc, struct mrc_cc_info *out)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    return pump_leave(p, pump_refuse(p, mrc_cc_query(p->engine, cc, out), "congestion controller"));
+}
+
 /* ---- memory regions ---- */
 
 int mrc_pump_mr_register(struct mrc_pump *p, uint32_t pd, void *addr, uint64_t len, uint8_t access,

@@ -36,6 +36,7 @@ ENUMS = [
     (types.Backend, "MRC_IO_"),
     (types.CcKind, "MRC_CC_"),
     (types.Recovery, "MRC_RECOVERY_"),
+    (types.CcState, "MRC_CCS_"),
 ]
 
 
