@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from .cc import CcInfo, CcProfile, Controller, NsccConfig
 from .cq import CompletionQueue, WcBatch
-from .device import Context, ContextLimits, DscpClasses
+from .device import Context, ContextLimits
+from .dscp import DscpClasses
 from .errors import (
     MrcError,
     MrcForkError,

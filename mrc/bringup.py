@@ -18,7 +18,7 @@ from .path import PathTable
 from .pd import ProtectionDomain
 from .port import Port
 from .qp import QpAttr, QpInitAttr, QueuePair
-from .types import EV_MAX, PATH_MTUS, Access, Backend, EvFormat, PortCap, QpState
+from .types import EV_MAX, PATH_MTUS, Access, Backend, EvFormat, PortCap, QpCap, QpState
 
 __all__ = ["RECV_ID", "Half", "Local", "Whole", "complete", "prepare", "route_mtu"]
 
@@ -130,7 +130,7 @@ def prepare(driver: Driver, local: Local, options: ConnectionOptions, dst: IPv6A
         max_wimm_dest=options.max_wimm,
         mpr=options.mpr,
         mpr_dest=options.mpr,
-        trim_nack=bool(local.port.stats().caps & PortCap.TRIM),
+        trim_nack=driver.ctx.dscp.trims and bool(local.port.stats().caps & PortCap.TRIM),
         evs=len(profile),
         sport_base=min(e.source_port for e in profile),
         imm_queue=options.imm_queue,
@@ -191,7 +191,7 @@ def _to_rts(half: Half, peer: ConnectionInfo, agreed: Agreement, path: int, cc: 
             mpr_dest=agreed.mpr_dest,
             max_wimm_dest=agreed.max_wimm_dest,
             sack_threshold=options.sack_threshold,
-            cap=agreed.cap,
+            cap=agreed.cap if half.driver.ctx.dscp.trims else agreed.cap | QpCap.NO_TRIM_NACK,
         )
     )
     qp.post_recv([RECV_ID] * options.imm_queue)

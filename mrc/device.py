@@ -12,11 +12,12 @@ from typing import Protocol, Self
 
 from ._children import Children, warn_unclosed
 from ._core import Pin, Pump
+from .dscp import DscpClasses
 from .endpoint import Endpoint
 from .errors import MrcUsageError
 from .types import EvEvent, TurnFlags
 
-__all__ = ["Context", "ContextLimits", "DscpClasses"]
+__all__ = ["Context", "ContextLimits"]
 
 _log = logging.getLogger("mrc")
 
@@ -30,17 +31,6 @@ class ContextLimits:
     cq_max: int = 1024
     path_max: int = 1024
     cc_max: int = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class DscpClasses:
-    """DSCP values of the classes of A.13.5, 0..63. `trimmed` 0: no fabric here trims."""
-
-    dscp_data: int = 0
-    dscp_retx: int = 0
-    dscp_control: int = 46
-    dscp_trimmed: int = 12
-    dscp_trimmed_lasthop: int = 16
 
 
 class Attached(Protocol):
@@ -68,11 +58,18 @@ class Context:
     ) -> None:
         self.seed = _seed() if seed is None else seed & (1 << 64) - 1
         self.limits = limits or ContextLimits()
+        self.dscp = dscp or DscpClasses()
         self.pump = Pump(
             seed=self.seed,
             se_bit7=int(solicited_bit7),
+            dscp_data=self.dscp.trimmable,
+            dscp_retx=self.dscp.trimmable_retx,
+            dscp_no_trim=self.dscp.no_trim,
+            dscp_control=self.dscp.control,
+            dscp_trimmed=self.dscp.trimmed,
+            dscp_trimmed_lasthop=self.dscp.trimmed_lasthop,
+            dscp_exact=1,
             **asdict(self.limits),
-            **asdict(dscp or DscpClasses()),
         )
         self.endpoint = Endpoint(self.pump)
         _log.debug("context seed %#018x", self.seed)

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from .carrier import Carriers
 from .cc import CcProfile, Controller
 from .device import Context
+from .dscp import DscpClasses
 from .errors import MrcUsageError
 from .ev import EvProfile
 from .path import PathTable
@@ -73,13 +74,17 @@ class Driver:
         ctx.attached = self
 
     @classmethod
-    def attach(cls, ctx: Context | None, seed: int | None = None) -> Driver:
+    def attach(
+        cls, ctx: Context | None, seed: int | None = None, dscp: DscpClasses | None = None
+    ) -> Driver:
         """The driver of this context, or of a new one that goes with its last user.
 
-        MrcUsageError: the context is closed, or runs on another loop.
+        MrcUsageError: the context is closed, runs on another loop, or has other classes.
         """
         if ctx is None:
-            return cls(Context(seed=seed), owned=True)
+            return cls(Context(seed=seed, dscp=dscp), owned=True)
+        if dscp is not None and dscp != ctx.dscp:
+            raise MrcUsageError("the DSCP classes are those of the context: set them there")
         if ctx.closed:
             raise MrcUsageError("the context is closed")
         driver = ctx.attached

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, TypedDict
 
 from .cc import CcProfile, NsccConfig
+from .dscp import DscpClasses
 from .errors import MrcUsageError
 from .ev import EvProfile
 from .types import MPR_MAX, PATH_MTUS, TRAIN_MAX, UDP_PORT, Backend, CcKind, EvFormat
@@ -37,6 +38,7 @@ class OptionArgs(TypedDict, total=False):
     sack_threshold: int
     seed: int | None
     start_psn: int | None
+    dscp: DscpClasses | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class ConnectionOptions:
     waits. ack_timeout: 1.024 us x 2^n; retry_linear, retry_exp: how often it is repeated, then
     doubled (B.9); by default 67 ms, above any pause of a busy host, and 8.7 s until a silent peer
     is given up. sack_threshold: bytes, 0 the default (H7). seed: of the engine, for a context made
-    here. start_psn: 24 bits, default random.
+    here. start_psn: 24 bits, default random. dscp: classes of a context made here (A.13.5).
     """
 
     evs: int = 16
@@ -77,6 +79,7 @@ class ConnectionOptions:
     sack_threshold: int = 0
     seed: int | None = None
     start_psn: int | None = None
+    dscp: DscpClasses | None = None
 
     def __post_init__(self) -> None:
         for name, low, high in (

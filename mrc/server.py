@@ -59,7 +59,7 @@ async def listen(
             sock.listen()
         except OSError as exc:
             raise OSError(exc.errno, f"listen on {address}: {exc.strerror}") from exc
-        driver = Driver.attach(context, wish.seed)
+        driver = Driver.attach(context, wish.seed, wish.dscp)
         driver.hold()
         driver.port(wish.backend_kind(), *address_of(sockaddr), wish.udp_port)
         server = Server(driver, wish)

@@ -27,6 +27,7 @@ struct mrc_env {
     uint8_t
         icrc_skip_percent; /* broken packets of one EV that make it one to avoid (H29); 0: off */
     bool service_time;     /* reflected timestamps are moved by our dwell time (H11) */
+    uint8_t tclass_no_trim;
 };
 
 /* One per QP: where its packets go. */
@@ -51,10 +52,16 @@ static inline uint16_t mrc_env_reflect(const struct mrc_env *env, uint16_t times
     return env->service_time ? (uint16_t)(timestamp + dwell) : timestamp;
 }
 
-/* Classes differ on the wire: a retransmission may then overtake in a queue of its own (B.10). */
-static inline uint8_t mrc_env_retx_class(const struct mrc_env *env)
+/* Class of a data packet (A.13.5): NO_TRIM for a peer that does not answer trimmed ones (B.7). */
+static inline uint8_t mrc_env_tclass(const struct mrc_env *env, bool no_trim, bool rtx)
 {
-    return env->tclass_data == env->tclass_retx ? 0 : 1;
+    return no_trim ? env->tclass_no_trim : rtx ? env->tclass_retx : env->tclass_data;
+}
+
+/* Classes differ on the wire: a retransmission may then overtake in a queue of its own (B.10). */
+static inline uint8_t mrc_env_retx_class(const struct mrc_env *env, bool no_trim)
+{
+    return mrc_env_tclass(env, no_trim, false) == mrc_env_tclass(env, no_trim, true) ? 0 : 1;
 }
 
 /* BTH to ImmDt of a Write packet (A.1). */

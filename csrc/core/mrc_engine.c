@@ -128,7 +128,7 @@ static void engine_rx_one(struct mrc_engine *e, const struct mrc_rx_pkt *p, mrc_
 {
     struct mrc_pkt pkt;
     const uint8_t dscp = p->tclass >> 2;
-    if (e->env.dscp_trimmed != 0 &&
+    if (e->env.dscp_trimmed != 0 && dscp != 0 && /* 0: not used here */
         (dscp == e->env.dscp_trimmed || dscp == e->env.dscp_trimmed_lasthop)) {
         engine_rx_trimmed(e, p, dscp == e->env.dscp_trimmed_lasthop, now);
         return;

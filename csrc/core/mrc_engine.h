@@ -22,13 +22,12 @@ struct mrc_engine_cfg {
     uint32_t cq_max;
     uint32_t path_max;
     uint32_t cc_max;
-    uint8_t dscp_data;            /* class NO_TRIM or TRIMMABLE; default 0 (A.13.5) */
-    uint8_t dscp_retx;            /* default = dscp_data */
+    uint8_t dscp_data;            /* class TRIMMABLE; default 0 (A.13.5) */
+    uint8_t dscp_retx;            /* class TRIMMABLE_RETX; default = dscp_data */
     uint8_t dscp_control;         /* default 46 */
     uint8_t dscp_trimmed;         /* default 12; 0 = trimming unknown here */
     uint8_t dscp_trimmed_lasthop; /* default 16 */
     uint8_t se_bit7;              /* 1: solicited event in bit 7 of BTH byte 1 (H2) */
-    uint8_t pad_[2];
     /* What the receive side may hold for all QPs together; beyond it packets are refused with a
      * NACK and come again (B.3). 0: as much as the windows allow. */
     uint32_t ooo_max;          /* PSNs that arrived above a gap: NO_BITMAP */
@@ -38,7 +37,8 @@ struct mrc_engine_cfg {
     uint8_t icrc_skip_percent; /* 0..99: share of broken packets above which the peer is told to
                                   leave that EV (H29); 0: never */
     uint8_t service_time;      /* 1: reflected timestamps are moved by our dwell time (H11) */
-    uint8_t pad2_[5];
+    uint8_t dscp_no_trim;      /* data to peers that do not answer trimmed packets; default 0 */
+    uint8_t dscp_exact;        /* 1: a DSCP of 0 is meant, and stands for no default */
 };
 
 struct mrc_engine;

@@ -14,6 +14,12 @@ static uint32_t eng_bits(uint32_t n)
 
 /* ---- the engine ---- */
 
+/* What we send must not look as if it had been trimmed; DSCP 0 is never taken for that. */
+static bool eng_class_trimmed(const struct mrc_engine_cfg *c, uint8_t dscp)
+{
+    return dscp != 0 && (dscp == c->dscp_trimmed || dscp == c->dscp_trimmed_lasthop);
+}
+
 static bool eng_cfg_ok(const struct mrc_engine_cfg *c)
 {
     return c->qp_max >= 1 && c->qp_max <= MRC_ENGINE_MAX && c->mr_max >= 1 &&
@@ -21,7 +27,10 @@ static bool eng_cfg_ok(const struct mrc_engine_cfg *c)
            c->path_max >= 1 && c->path_max <= MRC_ENGINE_MAX && c->cc_max >= 1 &&
            c->cc_max <= MRC_ENGINE_MAX && c->dscp_data < 64 && c->dscp_retx < 64 &&
            c->dscp_control < 64 && c->dscp_trimmed < 64 && c->dscp_trimmed_lasthop < 64 &&
-           c->penalty_percent < 100 && c->icrc_skip_percent < 100 && c->service_time <= 1;
+           c->penalty_percent < 100 && c->icrc_skip_percent < 100 && c->service_time <= 1 &&
+           c->dscp_no_trim < 64 && !eng_class_trimmed(c, c->dscp_data) &&
+           !eng_class_trimmed(c, c->dscp_retx) && !eng_class_trimmed(c, c->dscp_no_trim) &&
+           !eng_class_trimmed(c, c->dscp_control);
 }
 
 size_t mrc_engine_size(const struct mrc_engine_cfg *c)
@@ -41,9 +50,13 @@ size_t mrc_engine_size(const struct mrc_engine_cfg *c)
 static void eng_classes(struct mrc_env *env, const struct mrc_engine_cfg *c)
 {
     const uint8_t ect0 = 2; /* A.13.5: data ECT(0), control Not-ECT */
+    const bool exact = c->dscp_exact != 0;
+    const uint8_t retx = exact || c->dscp_retx != 0 ? c->dscp_retx : c->dscp_data;
+    const uint8_t control = exact || c->dscp_control != 0 ? c->dscp_control : 46;
+    env->tclass_no_trim = (uint8_t)(c->dscp_no_trim << 2 | ect0);
     env->tclass_data = (uint8_t)(c->dscp_data << 2 | ect0);
-    env->tclass_retx = (uint8_t)((c->dscp_retx != 0 ? c->dscp_retx : c->dscp_data) << 2 | ect0);
-    env->tclass_control = (uint8_t)((c->dscp_control != 0 ? c->dscp_control : 46) << 2);
+    env->tclass_retx = (uint8_t)(retx << 2 | ect0);
+    env->tclass_control = (uint8_t)(control << 2);
     env->dscp_trimmed = c->dscp_trimmed;
     env->dscp_trimmed_lasthop = c->dscp_trimmed_lasthop;
     env->se_bit7 = c->se_bit7 != 0;

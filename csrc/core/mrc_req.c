@@ -139,7 +139,7 @@ static void req_build(const struct mrc_req *r, const struct mrc_req_ctx *c, cons
     p.imm = w->imm;
     p.payload_len = req_payload_len(w, k, mtu);
     p.payload = p.payload_len > 0 ? w->from + (size_t)k * mtu : NULL;
-    const uint8_t tclass = rtx ? c->env->tclass_retx : c->env->tclass_data;
+    const uint8_t tclass = mrc_env_tclass(c->env, c->no_trim, rtx);
     mrc_emit(c->env, c->peer, mrc_path_entry(c->path, ev), tclass, &p, out);
     out->train = r->train_max;
     c->stats->packets_sent++;
@@ -258,7 +258,8 @@ static enum mrc_req_block req_tx_again(struct mrc_req *r, const struct mrc_req_c
     if (ev == MRC_EV_NONE)
         return MRC_REQ_NO_PATH;
     req_sent(r, c, s->nominal);
-    mrc_txtrack_sent(&r->tx, psn, s->wqe, ev, mrc_env_retx_class(c->env), s->nominal, c->now);
+    mrc_txtrack_sent(&r->tx, psn, s->wqe, ev, mrc_env_retx_class(c->env, c->no_trim), s->nominal,
+                     c->now);
     req_build(r, c, w, (uint32_t)mrc_psn_diff(psn, w->first), s->ar, true, ev, out);
     return MRC_REQ_SENT;
 }
@@ -297,7 +298,7 @@ void mrc_req_path_probe(struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t
                         struct mrc_tx_pkt *out)
 {
     (void)r;
-    req_probe_packet(c, ev, id, c->env->tclass_data, out);
+    req_probe_packet(c, ev, id, mrc_env_tclass(c->env, c->no_trim, false), out);
 }
 
 /* A probe of this QP: `base` for the round trip without queues (E.7), else for the tail (B.11). */
@@ -311,7 +312,8 @@ static bool req_tx_probe(struct mrc_req *r, const struct mrc_req_ctx *c, bool ba
     const struct mrc_req_probe rec = {c->now, (uint16_t)(MRC_PROBE_ID_TAIL | (seq & 0x7FFF)), ev,
                                       base};
     r->probes[seq % MRC_PROBE_RING] = rec;
-    req_probe_packet(c, ev, rec.id, base ? c->env->tclass_control : c->env->tclass_data, out);
+    const uint8_t data = mrc_env_tclass(c->env, c->no_trim, false);
+    req_probe_packet(c, ev, rec.id, base ? c->env->tclass_control : data, out);
     return true;
 }
 

@@ -130,6 +130,7 @@ class Client:
             timeout=options.connect_timeout,
             seed=options.seed,
             start_psn=options.start_psn,
+            dscp=common.dscp,
             **more,
         )
 

@@ -16,6 +16,7 @@ from mrc.cli.early import bare_report, wants_json
 from mrc.cli.exits import CliError, Exit
 from mrc.cli.output import Lines, say
 from mrc.cli.parser import DEPTH, EVS, MESSAGE_MAX, SPORT_BASE, recv_parser, send_parser
+from mrc.dscp import DscpClasses
 
 RING_BYTES_MAX = 4 << 30
 
@@ -34,6 +35,7 @@ class Common:
     output: str
     """`human`, `json` or `json-stream`."""
     loop: str
+    dscp: DscpClasses | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ def _common(args: argparse.Namespace) -> Common:
         interval=args.interval,
         output=args.output,
         loop=args.loop,
+        dscp=args.dscp,
     )
 
 

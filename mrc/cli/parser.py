@@ -12,6 +12,8 @@ from mrc.cli import helptext
 from mrc.cli.exits import CliError, Exit
 from mrc.cli.output import Lines
 from mrc.cli.units import parse_count, parse_seconds, parse_size, parse_size_range
+from mrc.dscp import DscpClasses
+from mrc.errors import MrcUsageError
 
 PORT = 18515
 EVS = 16
@@ -90,6 +92,13 @@ def _train(text: str) -> int:
     return int(text)
 
 
+def _classes(text: str) -> DscpClasses:
+    try:
+        return DscpClasses.parse(text)
+    except MrcUsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _whole(text: str) -> int:
     return int(text, 0)
 
@@ -128,6 +137,13 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         "--ev-profile",
         metavar="FILE",
         help="TOML file that names the paths (entropy values); without it EV i is a source port",
+    )
+    group.add_argument(
+        "--dscp",
+        type=_classes,
+        metavar="CLASS=N,...",
+        help="DSCP of traffic classes (default no-trim=0,trimmable=4,trimmable-retx=8,trimmed=12,"
+        "trimmed-lasthop=16,control=46); trimmed=0: the fabric does not trim",
     )
     _add_reports(parser, group)
 

@@ -52,6 +52,7 @@ class Server:
             ev_profile=common.ev_profile,
             depth=DEPTH_MAX + SPARE_WRITES,
             imm_queue=IMM_QUEUE,
+            dscp=common.dscp,
             **more,
         )
         host, port, _, zone = server.sockname

@@ -74,3 +74,29 @@ def test_srv6_paths_are_never_ignored(fmt, backend):
 
 def test_peer_decides_the_evs_of_a_listener_without_profile():
     assert [e.value for e in ConnectionOptions().profile(3, 50000)] == [50000, 50001, 50002]
+
+
+def test_dscp_classes_by_name():
+    classes = mrc.DscpClasses.parse("trimmable-retx=10, control=0")
+    assert classes == mrc.DscpClasses(trimmable_retx=10, control=0)
+    assert classes.trimmable == 4
+    assert classes.trims
+    assert not mrc.DscpClasses.parse("trimmed=0").trims
+
+
+@pytest.mark.parametrize(
+    "text", ["", "control", "control=", "control=x", "control=-1", "data=4", "control=1,control=1"]
+)
+def test_dscp_classes_that_are_none(text):
+    with pytest.raises(mrc.MrcUsageError, match="is not CLASS=DSCP"):
+        mrc.DscpClasses.parse(text)
+
+
+def test_dscp_classes_have_six_bits_and_nothing_sent_looks_trimmed():
+    for name in mrc.DscpClasses.__slots__:
+        with pytest.raises(mrc.MrcUsageError, match=f"{name}: 64 is not a number in 0..63"):
+            mrc.DscpClasses(**{name: 64})
+    for name in ("no_trim", "trimmable", "trimmable_retx", "control"):
+        with pytest.raises(mrc.MrcUsageError, match=f"{name}: 16 means that a packet was trimmed"):
+            mrc.DscpClasses(**{name: 16})
+        assert mrc.DscpClasses(**{name: 16}, trimmed_lasthop=0)
