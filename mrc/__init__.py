@@ -6,8 +6,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .cc import CcInfo, CcProfile, Controller, NsccConfig
+from .comp import CompletionChannel
 from .cq import CompletionQueue, WcBatch
-from .device import Context, ContextLimits
+from .device import (
+    API_VERSION,
+    Context,
+    ContextLimits,
+    DeviceAttr,
+    DeviceCap,
+    query_device,
+)
 from .dscp import DscpClasses
 from .errors import (
     MrcError,
@@ -21,11 +29,14 @@ from .errors import (
     MrcWorkError,
 )
 from .ev import EvEntry, EvField, EvProfile
+from .events import AsyncEvent, AsyncEvents, AsyncType
+from .hint import QpHint
 from .mr import MemoryRegion
 from .path import PathTable, ProbeConfig
 from .pd import ProtectionDomain
 from .port import Port
-from .qp import QpAttr, QpInitAttr, QueuePair, SendWr
+from .qp import QpInitAttr, QueuePair, SendWr
+from .qpattr import HINT_NONE, QpAttr
 from .types import (
     Access,
     Backend,
@@ -63,17 +74,25 @@ __version__ = "0.1.0"
 _AIO = ("Connection", "Immediate", "RemoteRegion", "Server", "connect", "listen", "mem_pair")
 
 __all__ = [
+    "API_VERSION",
+    "HINT_NONE",
     "Access",
+    "AsyncEvent",
+    "AsyncEvents",
+    "AsyncType",
     "Backend",
     "CcInfo",
     "CcKind",
     "CcProfile",
     "CcState",
+    "CompletionChannel",
     "CompletionQueue",
     "Connection",
     "Context",
     "ContextLimits",
     "Controller",
+    "DeviceAttr",
+    "DeviceCap",
     "DropReason",
     "DscpClasses",
     "EvEntry",
@@ -106,6 +125,7 @@ __all__ = [
     "ProtectionDomain",
     "QpAttr",
     "QpCap",
+    "QpHint",
     "QpInitAttr",
     "QpState",
     "QpStats",
@@ -125,6 +145,7 @@ __all__ = [
     "connect",
     "listen",
     "mem_pair",
+    "query_device",
 ]
 
 

@@ -29,7 +29,7 @@ from .types import (
     WcStatus,
 )
 
-__all__ = ["MemWire", "Pin", "Pump", "QpMask", "records"]
+__all__ = ["MemWire", "Pin", "Pump", "QpMask", "ffi", "fill", "lib", "records"]
 
 _EVENT_BATCH = 256
 NEVER = (1 << 64) - 1  # MRC_NEVER of mrc_base.h
@@ -63,6 +63,9 @@ class QpMask:
     RX_PENALTY = lib.MRC_QP_RX_PENALTY
     TIMESTAMPS = lib.MRC_QP_TIMESTAMPS
     RECOVERY = lib.MRC_QP_RECOVERY
+    HINT = lib.MRC_QP_HINT
+    VENDOR = lib.MRC_QP_VENDOR
+    VERSION = lib.MRC_QP_VERSION
 
 
 class Pin:
@@ -117,6 +120,7 @@ class MemWire:
         if getattr(self, "ptr", ffi.NULL) != ffi.NULL:
             lib.mrc_mem_wire_destroy(self.ptr)
 
+
 _USAGE_TEXT = {
     lib.MRC_ERR_INVAL: "an argument is out of range",
     lib.MRC_ERR_STATE: "not possible in the present state",
@@ -132,6 +136,9 @@ def _fill(target: Any, values: Mapping[str, Any]) -> None:
             setattr(target, name, value)
         except (OverflowError, TypeError) as exc:
             raise MrcUsageError(f"{name}: {value!r} is out of range") from exc
+
+
+fill = _fill
 
 
 class Pump:
@@ -183,6 +190,8 @@ class Pump:
         if rc == lib.MRC_ERR_FULL:
             raise MrcResourceError(f"{what}: {words or 'no room'}")
         raise MrcUsageError(f"{what}: {words or _USAGE_TEXT.get(rc, f'error {rc}')}")
+
+    checked = _checked
 
     # -- the loop ----------------------------------------------------------------------------
 
@@ -342,16 +351,18 @@ class Pump:
         _fill(native, init)
         return self._checked(lib.mrc_pump_qp_create(self.ptr, native), "queue pair")
 
-    def qp_modify(self, qpn: int, values: Mapping[str, Any], mask: int) -> None:
+    def qp_modify(self, qpn: int, values: Mapping[str, Any], mask: int) -> int:
+        """The queue pair's new number when it went to RESET, else 0."""
         native = ffi.new("struct mrc_qp_attr *")
         _fill(native, {k: list(v) if isinstance(v, bytes) else v for k, v in values.items()})
-        self._checked(lib.mrc_pump_qp_modify(self.ptr, qpn, native, mask), f"modify QP {qpn}")
+        rc = lib.mrc_pump_qp_modify(self.ptr, qpn, native, mask)
+        return self._checked(rc, f"modify QP {qpn}")
 
-    def qp_query(self, qpn: int) -> dict[str, Any]:
+    def qp_query(self, qpn: int, mask: int) -> dict[str, Any]:
         out = ffi.new("struct mrc_qp_attr *")
-        self._checked(lib.mrc_pump_qp_query(self.ptr, qpn, out), f"query QP {qpn}")
+        self._checked(lib.mrc_pump_qp_query(self.ptr, qpn, out, mask), f"query QP {qpn}")
         plain = {name: getattr(out, name) for name in dir(out) if not name.endswith("_")}
-        return plain | {"src": bytes(out.src), "dst": bytes(out.dst)}
+        return plain | {name: bytes(plain[name]) for name in ("src", "dst", "vendor")}
 
     def qp_destroy(self, qpn: int) -> None:
         self._checked(lib.mrc_pump_qp_destroy(self.ptr, qpn), f"close QP {qpn}")

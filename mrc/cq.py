@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ._children import Children, Owned
 from ._core import records
+from .comp import CompletionChannel
 from .device import Context
 from .errors import MrcUsageError
 from .types import WcFlags, WcOpcode, WcStatus, WorkCompletion
@@ -50,16 +51,30 @@ def work_completion(fields: Sequence[int]) -> WorkCompletion:
 
 
 class CompletionQueue(Owned):
-    """A ring of `depth` completions. When it overruns, `overrun` stays true: never a silent loss.
+    """A ring of `depth` completions.
 
-    Closing closes the queue pairs that complete into it.
+    When it overruns, it takes no more, `overrun` stays true, its queue pairs go to ERR and an
+    AsyncEvent says so: never a silent loss. With a `channel` it can be armed for events. Closing
+    closes the queue pairs that complete into it.
     """
 
-    def __init__(self, ctx: Context, depth: int = 256) -> None:
+    def __init__(
+        self, ctx: Context, depth: int = 256, channel: CompletionChannel | None = None
+    ) -> None:
+        if channel is not None and channel.ctx is not ctx:
+            raise MrcUsageError("completion queue and channel belong to different contexts")
         self.ctx = ctx
         self.depth = depth
         self.number = ctx.pump.cq_create(depth)
         self.qps = Children()
+        self.channel = channel
+        self._unacked = 0
+        if channel is not None:
+            try:
+                channel.bind(self, self.number)
+            except BaseException:
+                ctx.pump.cq_destroy(self.number)
+                raise
         self._closed = False
         ctx.cqs.add(self)
 
@@ -82,13 +97,45 @@ class CompletionQueue(Owned):
         self.require_open()
         return self.ctx.pump.cq_overrun(self.number)
 
+    # -- events ------------------------------------------------------------------------------
+
+    def arm(self, *, solicited_only: bool = False) -> None:
+        """One event on the channel at the next completion, then no more until armed again.
+
+        solicited_only: only an immediate whose sender asked for it, or an error. Completions that
+        are waiting already make no event: arm, then poll. MrcUsageError: no channel.
+        """
+        self.require_open()
+        if self.channel is None:
+            raise MrcUsageError("the completion queue has no channel")
+        self.ctx.verbs.cq_arm(self.number, solicited_only)
+
+    def ack_events(self, count: int = 1) -> None:
+        """That many events taken from the channel are done with. MrcUsageError: not so many."""
+        self.require_open()
+        if not 0 <= count <= self._unacked:
+            raise MrcUsageError(f"{count} of {self._unacked} events cannot be acknowledged")
+        self.ctx.verbs.cq_ack(self.number, count)
+        self._unacked -= count
+
+    def on_event(self) -> None:
+        """The channel gave out an event of this queue."""
+        self._unacked += 1
+
     def close(self) -> None:
-        """Close its queue pairs, then itself; completions not polled are gone. Twice is once."""
+        """Close its queue pairs, then itself; completions not polled are gone. Twice is once.
+
+        MrcUsageError while events are not acknowledged: whoever took them may still come to poll.
+        """
         if self._closed:
             return
+        if self._unacked and not self.ctx.closed:
+            raise MrcUsageError(f"{self._unacked} events of {self!r} are not acknowledged")
         self.qps.close_all()
         if not self.ctx.closed:
             self.ctx.pump.cq_destroy(self.number)
+            if self.channel is not None:
+                self.channel.unbind(self.number)
         self._closed = True
         self.ctx.cqs.discard(self)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Context: one engine, its ports, one file descriptor, turn()."""
+"""The device's attributes (C.2), and Context: one engine, its ports, one descriptor, turn()."""
 
 from __future__ import annotations
 
@@ -7,19 +7,70 @@ import logging
 import os
 import secrets
 from dataclasses import asdict, dataclass
+from enum import IntFlag
 from types import TracebackType
 from typing import Protocol, Self
 
 from ._children import Children, warn_unclosed
 from ._core import Pin, Pump
+from ._verbs import API_VERSION, Verbs, device_attr
 from .dscp import DscpClasses
 from .endpoint import Endpoint
 from .errors import MrcUsageError
+from .events import AsyncEvents
 from .types import EvEvent, TurnFlags
 
-__all__ = ["Context", "ContextLimits"]
+__all__ = [
+    "API_VERSION",
+    "Context",
+    "ContextLimits",
+    "DeviceAttr",
+    "DeviceCap",
+    "query_device",
+]
 
 _log = logging.getLogger("mrc")
+
+
+class DeviceCap(IntFlag):
+    """What the transport can do, as `cap` of C.2."""
+
+    NONE = 0
+    TRIM_NACK = 1
+    DYNAMIC_MPR = 2
+    SERVICE_TIME = 4
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceAttr:
+    """Device attributes (C.2). MPR in units of 128 PSNs; `max_cqe`, `max_qp_wr` per queue.
+
+    mrc_protocol_version: bitmap, bit 0 is wire version 1. api_version: major << 24 | minor << 16 |
+    subminor (C.8).
+    """
+
+    api_version: int
+    mrc_protocol_version: int
+    max_qp_hint: int
+    cap: DeviceCap
+    max_wimm: int
+    max_wimm_dest: int
+    max_mpr: int
+    mpr_resolution: int
+    max_qp: int
+    max_cq: int
+    max_mr: int
+    max_cqe: int
+    max_qp_wr: int
+
+
+def _device_attr(raw: dict[str, int]) -> DeviceAttr:
+    return DeviceAttr(**{**raw, "cap": DeviceCap(raw["cap"])})  # type: ignore[arg-type]
+
+
+def query_device() -> DeviceAttr:
+    """What this build supports at most. MRC is always supported: there is no device to ask."""
+    return _device_attr(device_attr())
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +82,7 @@ class ContextLimits:
     cq_max: int = 1024
     path_max: int = 1024
     cc_max: int = 1024
+    hint_max: int = 64
 
 
 class Attached(Protocol):
@@ -45,7 +97,8 @@ class Context:
 
     `seed` fixes every random choice of the engine (order of paths); the default is the MRC_SEED
     environment variable, else 64 random bits, logged at debug level. `solicited_bit7` sends the
-    solicited event in bit 7 of BTH byte 1 (H2). Closing closes all that hangs off it.
+    solicited event in bit 7 of BTH byte 1 (H2). `api_version` is what the program was written for;
+    one newer than API_VERSION is a MrcUsageError (C.8). Closing closes all that hangs off it.
     """
 
     def __init__(
@@ -55,7 +108,12 @@ class Context:
         limits: ContextLimits | None = None,
         dscp: DscpClasses | None = None,
         solicited_bit7: bool = False,
+        api_version: int = API_VERSION,
     ) -> None:
+        if not 0 <= api_version <= API_VERSION:
+            raise MrcUsageError(
+                f"API version {_dotted(api_version)} is newer than ours, {_dotted(API_VERSION)}"
+            )
         self.seed = _seed() if seed is None else seed & (1 << 64) - 1
         self.limits = limits or ContextLimits()
         self.dscp = dscp or DscpClasses()
@@ -69,12 +127,17 @@ class Context:
             dscp_trimmed=self.dscp.trimmed,
             dscp_trimmed_lasthop=self.dscp.trimmed_lasthop,
             dscp_exact=1,
+            api_version=api_version,
             **asdict(self.limits),
         )
+        self.verbs = Verbs(self.pump)
+        self.async_events = AsyncEvents(self)
         self.endpoint = Endpoint(self.pump)
         _log.debug("context seed %#018x", self.seed)
         self.pds = Children()
         self.cqs = Children()
+        self.channels = Children()
+        self.hints = Children()
         self.paths = Children()
         self.controllers = Children()
         # Memory stays pinned while C knows it, even when the MemoryRegion object was lost.
@@ -134,6 +197,10 @@ class Context:
         """Take disable_plane() back."""
         self.endpoint.set_plane(plane, up=True)
 
+    def query_device(self) -> DeviceAttr:
+        """Device attributes as this context is configured: the extended query of C.1."""
+        return _device_attr(self.verbs.query())
+
     def next_pd(self) -> int:
         """A protection domain number not used before in this context."""
         self._pd_last += 1
@@ -157,7 +224,8 @@ class Context:
         # The engine goes first: it frees all objects at once, whatever refers to whatever. The
         # children then only learn that they are closed, and the memory is let go last.
         self.pump.close()
-        for children in (self.pds, self.cqs, self.paths, self.controllers):
+        children_of = (self.pds, self.cqs, self.channels, self.hints, self.paths, self.controllers)
+        for children in children_of:
             children.close_all()
         for _, pin in self.pins.values():
             pin.release()
@@ -179,6 +247,10 @@ class Context:
         pump = getattr(self, "pump", None)
         if pump is not None and not pump.closed:
             warn_unclosed(self)
+
+
+def _dotted(version: int) -> str:
+    return f"{version >> 24}.{version >> 16 & 0xFF}.{version & 0xFFFF}"
 
 
 def _seed() -> int:

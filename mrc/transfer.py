@@ -208,9 +208,7 @@ class Transfer:
                 if not fields[0] & RECV_ID:
                     self._settle(fields)
                 elif not status:
-                    self._inbox.put(
-                        Immediate(fields[3], fields[2], bool(fields[6] & _SOLICITED))
-                    )
+                    self._inbox.put(Immediate(fields[3], fields[2], bool(fields[6] & _SOLICITED)))
             if len(batch) < batch.size:
                 break
         if worst is not WcStatus.SUCCESS:

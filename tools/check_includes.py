@@ -17,7 +17,7 @@ LAYERS: list[set[str]] = [
     {"psn", "bits", "list", "heap", "rand", "trace", "icrc"},
     {"wire"},
     {"types"},
-    {"txtrack", "rxtrack", "rxload", "rxev", "path", "cc", "mr", "cq", "tmpl"},
+    {"txtrack", "rxtrack", "rxload", "rxev", "path", "cc", "mr", "cq", "tmpl", "async"},
     {"emit"},
     {"req", "resp"},
     {"qp", "ep"},

@@ -4,6 +4,7 @@
 #ifndef MRC_EMIT_H
 #define MRC_EMIT_H
 
+#include "mrc_async.h"
 #include "mrc_cq.h"
 #include "mrc_icrc.h"
 #include "mrc_mr.h"
@@ -28,6 +29,7 @@ struct mrc_env {
         icrc_skip_percent; /* broken packets of one EV that make it one to avoid (H29); 0: off */
     bool service_time;     /* reflected timestamps are moved by our dwell time (H11) */
     uint8_t tclass_no_trim;
+    struct mrc_async async;
 };
 
 /* One per QP: where its packets go. */

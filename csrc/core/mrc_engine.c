@@ -5,7 +5,7 @@
 
 /* ---- bookkeeping after anything happened to a QP ---- */
 
-void mrc_engine_touch(struct mrc_engine *e, struct mrc_qp *q)
+void mrc_engine_touch_one(struct mrc_engine *e, struct mrc_qp *q)
 {
     mrc_heap_set(&e->timers, &q->timer, mrc_qp_deadline(q));
     if (mrc_qp_control_due(q))
@@ -19,7 +19,15 @@ void mrc_engine_touch(struct mrc_engine *e, struct mrc_qp *q)
         mrc_heap_set(&e->timers, &p->timer, mrc_path_deadline(p->table));
         if (mrc_path_probe_pending(p->table))
             mrc_list_push(&e->probing, &p->probing);
+        mrc_engine_tell_paths(e, q->attr.path);
     }
+}
+
+void mrc_engine_touch(struct mrc_engine *e, struct mrc_qp *q)
+{
+    mrc_engine_touch_one(e, q);
+    if (e->env.cqs.failed > 0)
+        mrc_engine_cq_failed(e);
 }
 
 void mrc_engine_touch_path(struct mrc_engine *e, uint32_t path)
@@ -30,6 +38,7 @@ void mrc_engine_touch_path(struct mrc_engine *e, uint32_t path)
     mrc_heap_set(&e->timers, &p->timer, mrc_path_deadline(p->table));
     if (mrc_path_probe_pending(p->table))
         mrc_list_push(&e->probing, &p->probing);
+    mrc_engine_tell_paths(e, path);
 }
 
 /* ---- rx ---- */
@@ -119,8 +128,10 @@ static void engine_rx_ep(struct mrc_engine *e, const struct mrc_rx_pkt *rx, cons
     if (!planes)
         return;
     for (uint32_t i = mrc_ep_first(&e->ep, rx->src); i != MRC_EP_NOWHERE;
-         i = mrc_ep_next(&e->ep, i))
+         i = mrc_ep_next(&e->ep, i)) {
+        mrc_engine_tell_planes(e, i);
         mrc_engine_touch_path(e, i);
+    }
 }
 
 /* B.15: the order of checks is the order of cost and of trust. */
@@ -169,6 +180,7 @@ static void engine_rx_one(struct mrc_engine *e, const struct mrc_rx_pkt *p, mrc_
 
 void mrc_engine_rx(struct mrc_engine *e, const struct mrc_rx_pkt *pkts, size_t n, mrc_ns now)
 {
+    e->now = now;
     for (size_t i = 0; i < n; i++)
         engine_rx_one(e, &pkts[i], now);
 }
@@ -188,6 +200,7 @@ static void engine_tick_path(struct mrc_engine *e, struct mrc_path_slot *p, mrc_
 
 void mrc_engine_tick(struct mrc_engine *e, mrc_ns now)
 {
+    e->now = now;
     /* Each object is visited at most once: after its visit its deadline lies ahead, or it is out.
      */
     for (uint32_t n = e->timers.count; n > 0 && mrc_heap_key(&e->timers) <= now; n--) {

@@ -39,6 +39,9 @@ struct mrc_engine_cfg {
     uint8_t service_time;      /* 1: reflected timestamps are moved by our dwell time (H11) */
     uint8_t dscp_no_trim;      /* data to peers that do not answer trimmed packets; default 0 */
     uint8_t dscp_exact;        /* 1: a DSCP of 0 is meant, and stands for no default */
+    uint8_t pad2_[3];
+    uint32_t hint_max;    /* QP hint objects; may be 0 */
+    uint32_t api_version; /* the caller's MRC_API_VERSION; newer than ours is refused (C.8) */
 };
 
 struct mrc_engine;
@@ -67,12 +70,15 @@ int mrc_mr_deregister(struct mrc_engine *e, uint32_t rkey);
 
 size_t mrc_cq_size(uint32_t depth);
 int mrc_cq_create(struct mrc_engine *e, void *mem, uint32_t depth);
-void *mrc_cq_destroy(struct mrc_engine *e, uint32_t cq); /* gives the memory back; NULL when BUSY */
+/* Gives the memory back. NULL while a QP completes there or events are not acknowledged. */
+void *mrc_cq_destroy(struct mrc_engine *e, uint32_t cq);
 int mrc_cq_poll(struct mrc_engine *e, uint32_t cq, struct mrc_wc *out, int max);
-/* Arm: mrc_cq_fired is true from the next completion on (any, or solicited and errors only), until
- * armed anew. */
+/* Completion events (C.1), as mrc_cq.h explains. A channel is a number, above 0. */
+int mrc_cq_set_channel(struct mrc_engine *e, uint32_t cq, uint32_t channel);
 int mrc_cq_arm(struct mrc_engine *e, uint32_t cq, bool solicited_only);
-bool mrc_cq_fired(struct mrc_engine *e, uint32_t cq);
+int mrc_cq_next_event(struct mrc_engine *e, uint32_t channel); /* -> cq, or NOENT */
+bool mrc_cq_has_event(const struct mrc_engine *e, uint32_t channel);
+int mrc_cq_ack_events(struct mrc_engine *e, uint32_t cq, uint32_t n);
 /* Any CQ with entries waiting, or an overrun? */
 bool mrc_cq_any(const struct mrc_engine *e);
 bool mrc_cq_overrun(const struct mrc_engine *e, uint32_t cq);
@@ -100,9 +106,13 @@ int mrc_cc_query(const struct mrc_engine *e, uint32_t cc, struct mrc_cc_info *ou
 
 size_t mrc_qp_size(const struct mrc_qp_init *init); /* 0: out of range */
 int mrc_qp_create(struct mrc_engine *e, void *mem, const struct mrc_qp_init *init); /* -> QPN */
+/* MRC_OK. To RESET: the QP's new number, which is positive; it goes by the old one no more, so that
+ * packets of its former life find nobody. STATE, INVAL, NOENT: nothing was changed. */
 int mrc_qp_modify(struct mrc_engine *e, uint32_t qpn, const struct mrc_qp_attr *attr, uint32_t mask,
                   mrc_ns now);
-int mrc_qp_query(const struct mrc_engine *e, uint32_t qpn, struct mrc_qp_attr *attr);
+/* What the mask names, the rest zero; in every state. */
+int mrc_qp_query(const struct mrc_engine *e, uint32_t qpn, struct mrc_qp_attr *attr, uint32_t mask);
+const struct mrc_qp_rule *mrc_qp_rule(uint32_t i); /* rows of C.3; NULL after the last */
 /* Flushes what is outstanding into the CQs, then forgets the QP; gives the memory back. */
 void *mrc_qp_destroy(struct mrc_engine *e, uint32_t qpn);
 /* -> how many were accepted */
@@ -115,6 +125,22 @@ int mrc_qp_stats(const struct mrc_engine *e, uint32_t qpn, struct mrc_qp_stats *
 void mrc_engine_rx_pause(struct mrc_engine *e, bool paused);
 /* Once per turn of the I/O side: did it leave packets waiting? Counts as pressure (E.6). */
 void mrc_engine_rx_backlog(struct mrc_engine *e, bool more);
+/* ---- device, hints, asynchronous events ---- */
+
+void mrc_device_query(struct mrc_device_attr *out);                             /* of this build */
+void mrc_engine_query(const struct mrc_engine *e, struct mrc_device_attr *out); /* as configured */
+
+int mrc_hint_create(struct mrc_engine *e, const struct mrc_qp_hint *hint); /* -> id; INVAL, FULL */
+int mrc_hint_query(const struct mrc_engine *e, uint32_t id, struct mrc_qp_hint *out);
+/* What hint->mask names. QPs that have not begun to send heed it. */
+int mrc_hint_modify(struct mrc_engine *e, uint32_t id, const struct mrc_qp_hint *hint);
+int mrc_hint_destroy(struct mrc_engine *e, uint32_t id); /* BUSY while a QP has it */
+
+int mrc_engine_async_take(struct mrc_engine *e, struct mrc_async_event *out); /* 1, or 0: none */
+int mrc_engine_async_ack(struct mrc_engine *e, uint32_t n);
+bool mrc_engine_async_any(const struct mrc_engine *e);
+/* Bit N: plane N is up here. Tells applications, not path tables. */
+void mrc_engine_ports(struct mrc_engine *e, uint32_t up);
 
 uint64_t mrc_engine_drops(const struct mrc_engine *e, enum mrc_drop d);
 /* Is there a packet to send right now (ignoring timers)? */

@@ -12,6 +12,14 @@ struct mrc_path_slot {
     struct mrc_heap_node timer;
     struct mrc_link users;   /* QPs, by path_link */
     struct mrc_link probing; /* in the engine's list while probes may be due */
+    uint32_t remote_up;      /* planes, as last told to applications */
+    bool all_bad;            /* the same */
+};
+
+struct mrc_hint_slot {
+    struct mrc_qp_hint hint;
+    uint32_t refs; /* QPs */
+    bool used;
 };
 
 /* A QPCC (E.5). Its QPs stand in one of two lists while they may have data to send, by
@@ -43,12 +51,23 @@ struct mrc_engine {
     struct mrc_link urgent;        /* QPs with a probe or a query due: no window holds those back */
     struct mrc_link probing;       /* path tables with probes due */
     struct mrc_ep ep;
+    struct mrc_hint_slot *hint;
+    uint32_t ports_up; /* planes, as last told to applications */
+    mrc_ns now;        /* of the door that was used last */
 };
 
 /* NULL: no such QP. */
 struct mrc_qp *mrc_engine_qp(const struct mrc_engine *e, uint32_t qpn);
 /* After anything happened to q: its timer, its place in the lists, its path table's timer. */
 void mrc_engine_touch(struct mrc_engine *e, struct mrc_qp *q);
+
+void mrc_engine_touch_one(struct mrc_engine *e, struct mrc_qp *q); /* without the next */
+/* Completion queues that overran: their QPs cannot go on. */
+void mrc_engine_cq_failed(struct mrc_engine *e);
+/* All paths of a table bad, or no longer. */
+void mrc_engine_tell_paths(struct mrc_engine *e, uint32_t path);
+void mrc_engine_tell_planes(struct mrc_engine *e, uint32_t path);
+void mrc_engine_event(struct mrc_engine *e, enum mrc_async_type type, uint32_t id, uint8_t plane);
 
 static inline void mrc_engine_ep_timer(struct mrc_engine *e)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The engine's objects: creation, lookup, attachment, end. */
+/* The engine's objects: creation, lookup, attachment, end. Completion queues, hints and events:
+ * mrc_engine_verbs.c. */
 #include "mrc_engine_int.h"
 
 enum { MRC_ENGINE_MAX = 1 << 16, MRC_CQ_MAX = 1 << 16 };
@@ -30,7 +31,8 @@ static bool eng_cfg_ok(const struct mrc_engine_cfg *c)
            c->penalty_percent < 100 && c->icrc_skip_percent < 100 && c->service_time <= 1 &&
            c->dscp_no_trim < 64 && !eng_class_trimmed(c, c->dscp_data) &&
            !eng_class_trimmed(c, c->dscp_retx) && !eng_class_trimmed(c, c->dscp_no_trim) &&
-           !eng_class_trimmed(c, c->dscp_control);
+           !eng_class_trimmed(c, c->dscp_control) &&
+           c->hint_max <= MRC_HINT_MAX && c->api_version <= MRC_API_VERSION;
 }
 
 size_t mrc_engine_size(const struct mrc_engine_cfg *c)
@@ -44,6 +46,7 @@ size_t mrc_engine_size(const struct mrc_engine_cfg *c)
            mrc_align(c->path_max * sizeof(struct mrc_path_slot)) +
            mrc_align(c->cc_max * sizeof(struct mrc_cc_slot)) +
            mrc_align(mrc_ep_bytes(c->path_max)) +
+           mrc_align(c->hint_max * sizeof(struct mrc_hint_slot)) +
            mrc_align((c->qp_max + c->path_max + 1) * sizeof(struct mrc_heap_node *));
 }
 
@@ -69,7 +72,6 @@ static void eng_classes(struct mrc_env *env, const struct mrc_engine_cfg *c)
 
 struct mrc_engine *mrc_engine_init(void *mem, const struct mrc_engine_cfg *c, mrc_ns now)
 {
-    (void)now;
     if (mem == NULL || !eng_cfg_ok(c))
         return NULL;
     uint8_t *m = mem;
@@ -77,6 +79,8 @@ struct mrc_engine *mrc_engine_init(void *mem, const struct mrc_engine_cfg *c, mr
     struct mrc_engine *e = mem;
     m += mrc_align(sizeof *e);
     e->cfg = *c;
+    e->now = now;
+    e->ports_up = MRC_PLANES_ALL;
     eng_classes(&e->env, c);
     e->env.crc = mrc_crc32_select();
     mrc_rand_seed(&e->rand, c->seed);
@@ -94,6 +98,8 @@ struct mrc_engine *mrc_engine_init(void *mem, const struct mrc_engine_cfg *c, mr
     m += mrc_align(c->cc_max * sizeof(struct mrc_cc_slot));
     mrc_ep_init(&e->ep, m, &e->env, c->path_max, c->seed);
     m += mrc_align(mrc_ep_bytes(c->path_max));
+    e->hint = (struct mrc_hint_slot *)(void *)m;
+    m += mrc_align(c->hint_max * sizeof(struct mrc_hint_slot));
     mrc_heap_init(&e->timers, (struct mrc_heap_node **)(void *)m, c->qp_max + c->path_max + 1);
     e->qp_index_bits = eng_bits(c->qp_max);
     for (uint32_t i = 0; i < c->qp_max; i++)
@@ -105,7 +111,7 @@ struct mrc_engine *mrc_engine_init(void *mem, const struct mrc_engine_cfg *c, mr
     return e;
 }
 
-/* ---- regions and completion queues ---- */
+/* ---- regions ---- */
 
 int mrc_mr_register(struct mrc_engine *e, uint32_t pd, void *addr, uint64_t len, uint8_t access,
                     uint32_t key, uint32_t *rkey)
@@ -116,44 +122,6 @@ int mrc_mr_register(struct mrc_engine *e, uint32_t pd, void *addr, uint64_t len,
 int mrc_mr_deregister(struct mrc_engine *e, uint32_t rkey)
 {
     return mrc_mr_drop(&e->env.mrs, rkey);
-}
-
-size_t mrc_cq_size(uint32_t depth) { return mrc_cq_ring_bytes(depth); }
-
-int mrc_cq_create(struct mrc_engine *e, void *mem, uint32_t depth)
-{
-    return mrc_cq_add(&e->env.cqs, mem, depth);
-}
-
-void *mrc_cq_destroy(struct mrc_engine *e, uint32_t cq) { return mrc_cq_drop(&e->env.cqs, cq); }
-
-int mrc_cq_poll(struct mrc_engine *e, uint32_t cq, struct mrc_wc *out, int max)
-{
-    return mrc_cq_take(&e->env.cqs, cq, out, max);
-}
-
-int mrc_cq_arm(struct mrc_engine *e, uint32_t cq, bool solicited_only)
-{
-    struct mrc_cq *q = mrc_cq_get(&e->env.cqs, cq);
-    if (q == NULL)
-        return MRC_ERR_NOENT;
-    q->armed = true;
-    q->armed_solicited = solicited_only;
-    q->fired = false;
-    return MRC_OK;
-}
-
-bool mrc_cq_fired(struct mrc_engine *e, uint32_t cq)
-{
-    const struct mrc_cq *q = mrc_cq_get(&e->env.cqs, cq);
-    return q != NULL && q->fired;
-}
-
-bool mrc_cq_any(const struct mrc_engine *e) { return e->env.cqs.waiting > 0; }
-
-bool mrc_cq_overrun(const struct mrc_engine *e, uint32_t cq)
-{
-    return cq < e->env.cqs.max && e->env.cqs.cq[cq].overrun;
 }
 
 /* ---- path tables ---- */
@@ -168,6 +136,7 @@ int mrc_path_attach(struct mrc_engine *e, struct mrc_path_table *t)
         p->table = t;
         mrc_list_init(&p->users);
         mrc_list_init(&p->probing);
+        p->remote_up = MRC_PLANES_ALL;
         return (int)i;
     }
     return t == NULL ? MRC_ERR_INVAL : MRC_ERR_FULL;
@@ -304,56 +273,94 @@ static void eng_leave_path(struct mrc_qp *q) { mrc_list_remove(&q->path_link); }
 /* What the QP had in flight is free for the others (flushed by now). */
 static void eng_leave_cc(struct mrc_engine *e, struct mrc_qp *q, uint32_t cc)
 {
+    mrc_list_remove(&q->path_link);
     mrc_list_remove(&q->cc_link);
     mrc_sched_withdraw(q);
     e->cc[cc].refs--;
     mrc_sched_wake(e, &e->cc[cc]);
 }
 
+/* The QP has other attributes now: what it shares learns of it. */
+static void eng_rejoin(struct mrc_engine *e, struct mrc_qp *q, const struct mrc_qp_attr *old,
+                       const struct mrc_qp_refs *had)
+{
+    if (q->path != had->path) {
+        mrc_list_remove(&q->path_link);
+        if (q->path != NULL)
+            mrc_list_push(&e->path[q->attr.path].users, &q->path_link);
+    }
+    if (q->cc != had->cc) {
+        if (had->cc != NULL)
+            eng_leave_cc(e, q, old->cc);
+        if (q->cc != NULL) {
+            e->cc[q->attr.cc].refs++;
+            mrc_list_push(&e->cc[q->attr.cc].users, &q->cc_link);
+        }
+    } else if (q->cc != NULL && q->attr.state == MRC_QPS_ERR) {
+        mrc_sched_wake(e, &e->cc[q->attr.cc]);
+    }
+    if (q->hint != had->hint) {
+        if (had->hint != NULL)
+            e->hint[old->hint].refs--;
+        if (q->hint != NULL)
+            e->hint[q->attr.hint].refs++;
+    }
+}
+
+static int eng_refs(const struct mrc_engine *e, const struct mrc_qp_attr *a, uint32_t mask,
+                    struct mrc_qp_refs *out)
+{
+    memset(out, 0, sizeof *out);
+    if ((mask & MRC_QP_PATH) != 0 && a->path < e->cfg.path_max)
+        out->path = e->path[a->path].table;
+    if ((mask & MRC_QP_CC) != 0 && a->cc < e->cfg.cc_max)
+        out->cc = e->cc[a->cc].cc;
+    if ((mask & MRC_QP_PATH) != 0 && out->path == NULL)
+        return MRC_ERR_NOENT;
+    if ((mask & MRC_QP_HINT) == 0 || a->hint == MRC_HINT_NONE)
+        return MRC_OK;
+    if (a->hint >= e->cfg.hint_max || !e->hint[a->hint].used)
+        return MRC_ERR_NOENT;
+    out->hint = &e->hint[a->hint].hint;
+    return MRC_OK;
+}
+
 int mrc_qp_modify(struct mrc_engine *e, uint32_t qpn, const struct mrc_qp_attr *attr, uint32_t mask,
                   mrc_ns now)
 {
     struct mrc_qp *q = mrc_engine_qp(e, qpn);
+    struct mrc_qp_refs refs;
     if (q == NULL)
         return MRC_ERR_NOENT;
-    struct mrc_path_table *path = NULL;
-    struct mrc_cc *cc = NULL;
-    if ((mask & MRC_QP_PATH) != 0 && (path = mrc_path_get(e, attr->path)) == NULL)
-        return MRC_ERR_NOENT;
-    if ((mask & MRC_QP_CC) != 0 && attr->cc < e->cfg.cc_max)
-        cc = e->cc[attr->cc].cc;
-    const bool reset = (mask & MRC_QP_STATE) != 0 && attr->state == MRC_QPS_RESET;
-    struct mrc_cc *old_cc = q->cc;
-    const uint32_t old_cc_id = q->attr.cc;
-    const int err = mrc_qp_apply(q, attr, mask, path, cc, now);
+    int err = eng_refs(e, attr, mask, &refs);
     if (err != MRC_OK)
         return err;
-    if (reset) {
-        eng_leave_path(q);
+    e->now = now;
+    const struct mrc_qp_attr old = q->attr;
+    const struct mrc_qp_refs had = {q->path, q->cc, q->hint};
+    err = mrc_qp_apply(q, attr, mask, &refs, now);
+    if (err != MRC_OK)
+        return err;
+    eng_rejoin(e, q, &old, &had);
+    int result = MRC_OK;
+    if ((mask & MRC_QP_STATE) != 0 && attr->state == MRC_QPS_RESET) {
         mrc_list_remove(&q->control);
-    }
-    if (old_cc != NULL && (reset || (mask & MRC_QP_CC) != 0))
-        eng_leave_cc(e, q, old_cc_id);
-    else if (old_cc != NULL && q->attr.state == MRC_QPS_ERR)
-        mrc_sched_wake(e, &e->cc[old_cc_id]);
-    if ((mask & MRC_QP_PATH) != 0 && !reset) {
-        mrc_list_remove(&q->path_link);
-        mrc_list_push(&e->path[attr->path].users, &q->path_link);
-    }
-    if ((mask & MRC_QP_CC) != 0 && !reset) {
-        e->cc[attr->cc].refs++;
-        mrc_list_push(&e->cc[attr->cc].users, &q->cc_link);
+        q->peer.qpn = eng_next_qpn(e, qpn & ((1u << e->qp_index_bits) - 1));
+        result = (int)q->peer.qpn;
     }
     mrc_engine_touch(e, q);
-    return MRC_OK;
+    return result;
 }
 
-int mrc_qp_query(const struct mrc_engine *e, uint32_t qpn, struct mrc_qp_attr *attr)
+int mrc_qp_query(const struct mrc_engine *e, uint32_t qpn, struct mrc_qp_attr *attr, uint32_t mask)
 {
     const struct mrc_qp *q = mrc_engine_qp(e, qpn);
     if (q == NULL)
         return MRC_ERR_NOENT;
-    *attr = q->attr;
+    memset(attr, 0, sizeof *attr);
+    mrc_qp_copy_attr(attr, &q->attr, mask);
+    if ((mask & MRC_QP_STATE) != 0)
+        attr->state = q->attr.state;
     return MRC_OK;
 }
 
@@ -362,15 +369,19 @@ void *mrc_qp_destroy(struct mrc_engine *e, uint32_t qpn)
     struct mrc_qp *q = mrc_engine_qp(e, qpn);
     if (q == NULL)
         return NULL;
-    mrc_qp_fail(q, MRC_WC_WR_FLUSH_ERR, 0);
-    eng_leave_path(q);
+    mrc_qp_flush(q, MRC_WC_WR_FLUSH_ERR, e->now);
+    mrc_list_remove(&q->path_link);
     if (q->cc != NULL)
         eng_leave_cc(e, q, q->attr.cc);
+    if (q->hint != NULL)
+        e->hint[q->attr.hint].refs--;
     mrc_list_remove(&q->control);
     mrc_heap_remove(&e->timers, &q->timer);
     e->env.cqs.cq[q->init.send_cq].refs--;
     e->env.cqs.cq[q->init.recv_cq].refs--;
     e->qp[qpn & ((1u << e->qp_index_bits) - 1)] = NULL;
+    if (e->env.cqs.failed > 0) /* no room for what was flushed */
+        mrc_engine_cq_failed(e);
     return q;
 }
 

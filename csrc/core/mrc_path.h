@@ -122,6 +122,8 @@ void mrc_path_cursor_init(struct mrc_path_cursor *c, uint64_t seed);
 uint16_t mrc_path_count(const struct mrc_path_table *t);
 /* Entries that may be selected now: GOOD or SKIP, not backup, plane up both sides. */
 uint16_t mrc_path_active(const struct mrc_path_table *t);
+/* Nothing is known to work: no entry is active, or a verdict is held back for each that is. */
+bool mrc_path_all_bad(const struct mrc_path_table *t);
 /* Entry with this wire value, or MRC_EV_NONE. O(1). */
 uint16_t mrc_path_find(const struct mrc_path_table *t, uint32_t ev);
 const struct mrc_path_entry_cfg *mrc_path_entry(const struct mrc_path_table *t, uint16_t i);

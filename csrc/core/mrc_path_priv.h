@@ -97,6 +97,7 @@ struct mrc_path_table {
     struct path_plane plane[MRC_PLANE_MAX + 1];
     uint8_t event_want; /* MRC_EV_EVENTS_* */
     struct path_reverse reverse;
+    uint16_t suspect_count;
 };
 
 static inline bool path_up(const struct mrc_path_table *t, uint16_t i)

@@ -80,8 +80,10 @@ int mrc_path_event_poll(struct mrc_path_table *t, struct mrc_ev_event *out)
 
 static void path_absolve(struct mrc_path_table *t, uint16_t i)
 {
-    if (t->entry[i].suspect)
+    if (t->entry[i].suspect) {
         path_list_drop(t, &t->suspects, i);
+        t->suspect_count--;
+    }
     t->entry[i].suspect = false;
 }
 
@@ -156,6 +158,16 @@ void mrc_path_on_trim(struct mrc_path_table *t, uint16_t i, mrc_ns now)
     path_skip(t, i);
 }
 
+bool mrc_path_all_bad(const struct mrc_path_table *t)
+{
+    uint16_t held = 0;
+    if (t->suspect_count < t->active)
+        return false;
+    for (uint16_t i = t->suspects.head; i != MRC_EV_NONE; i = t->entry[i].next)
+        held = (uint16_t)(held + (path_usable(t, i) && path_up(t, i)));
+    return held >= t->active;
+}
+
 void path_condemn(struct mrc_path_table *t, uint16_t i, enum mrc_ev_reason why, mrc_ns now)
 {
     struct path_entry *e = &t->entry[i];
@@ -169,6 +181,7 @@ void path_condemn(struct mrc_path_table *t, uint16_t i, enum mrc_ev_reason why, 
             e->suspect = true;
             e->suspect_why = (uint8_t)why;
             path_list_push(t, &t->suspects, i);
+            t->suspect_count++;
             path_event(t, i, from, why, now);
         }
         return;

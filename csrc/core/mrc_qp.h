@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The queue pair: states and attributes (MRC C.3), one requester, one responder. Dispatches packets
  * and time to the two roles and turns a fatal verdict of either into state ERR with all work
- * flushed. Knows nothing of other QPs. */
+ * flushed. Knows nothing of other QPs.
+ *
+ *   mrc_qp.c        creation, packets, time, work, the end
+ *   mrc_qp_attr.c   the state table, attributes, transitions */
 #ifndef MRC_QP_H
 #define MRC_QP_H
 
@@ -12,8 +15,9 @@
 
 struct mrc_qp {
     struct mrc_env *env;
-    struct mrc_path_table *path; /* set with MRC_QP_PATH */
-    struct mrc_cc *cc;           /* set with MRC_QP_CC */
+    struct mrc_path_table *path;    /* set with MRC_QP_PATH */
+    struct mrc_cc *cc;              /* set with MRC_QP_CC */
+    const struct mrc_qp_hint *hint; /* set with MRC_QP_HINT; NULL: none */
     struct mrc_peer peer;
     struct mrc_qp_init init;
     struct mrc_qp_attr attr;
@@ -37,11 +41,21 @@ size_t mrc_qp_bytes(const struct mrc_qp_init *init); /* 0: out of range */
 struct mrc_qp *mrc_qp_init_at(void *mem, struct mrc_env *env, const struct mrc_qp_init *init,
                               uint32_t qpn, uint64_t seed);
 
-/* Check and apply attributes; path and cc are resolved by the engine (NULL: not in mask). */
+/* What the ids in the attributes stand for. NULL: not in the mask, no such object, or no hint. */
+struct mrc_qp_refs {
+    struct mrc_path_table *path;
+    struct mrc_cc *cc;
+    const struct mrc_qp_hint *hint;
+};
+/* Check and apply attributes. */
 int mrc_qp_apply(struct mrc_qp *q, const struct mrc_qp_attr *a, uint32_t mask,
-                 struct mrc_path_table *path, struct mrc_cc *cc, mrc_ns now);
+                 const struct mrc_qp_refs *refs, mrc_ns now);
+/* What the mask names, the state excepted; the rest of *to stays. */
+void mrc_qp_copy_attr(struct mrc_qp_attr *to, const struct mrc_qp_attr *a, uint32_t mask);
 /* Enter ERR: everything posted completes, the oldest send with `cause`. */
 void mrc_qp_fail(struct mrc_qp *q, enum mrc_wc_status cause, mrc_ns now);
+/* The same in silence: its owner knows, for it resets or destroys the QP. */
+void mrc_qp_flush(struct mrc_qp *q, enum mrc_wc_status cause, mrc_ns now);
 
 /* A packet for this QP whose iCRC is right. trimmed: class TRIMMED or TRIMMED_LASTHOP. */
 void mrc_qp_rx(struct mrc_qp *q, const struct mrc_pkt *p, uint32_t ev, bool ce, mrc_ns now);

@@ -105,7 +105,10 @@ struct mrc_qp_init {
     uint16_t ev_max;        /* largest path table it may use */
 };
 
-/* Mask bits of mrc_qp_modify. */
+enum { MRC_VENDOR_BYTES = 128 };
+#define MRC_HINT_NONE 0xFFFFFFFFu
+
+/* Mask bits of mrc_qp_modify and mrc_qp_query. */
 enum {
     MRC_QP_STATE = 1 << 0,
     MRC_QP_ACCESS = 1 << 1,
@@ -127,6 +130,9 @@ enum {
     MRC_QP_RX_PENALTY = 1 << 19,
     MRC_QP_TIMESTAMPS = 1 << 16,
     MRC_QP_RECOVERY = 1 << 17,
+    MRC_QP_HINT = 1 << 20,    /* hint id, or MRC_HINT_NONE */
+    MRC_QP_VENDOR = 1 << 21,  /* vendor: kept, without meaning here */
+    MRC_QP_VERSION = 1 << 22, /* version */
 };
 enum { MRC_QP_CAP_NO_TRIM_NACK = 1, MRC_QP_CAP_DYNAMIC_MPR = 2, MRC_QP_CAP_NO_SERVICE_TIME = 4 };
 
@@ -135,6 +141,15 @@ enum mrc_recovery {
     MRC_RECOVERY_GUARDED = 0, /* send again what is also later than normal on its own path */
     MRC_RECOVERY_OFF = 1,     /* leave it to the rules that know paths, and to the timers */
     MRC_RECOVERY_PLAIN = 2,   /* send again all that is missing: for fabrics of equal paths */
+};
+
+/* One row of the state table (C.3). from == to: attributes without a transition. Any state may go
+ * to RESET or ERR, without attributes. */
+struct mrc_qp_rule {
+    uint8_t from;
+    uint8_t to;
+    uint32_t required; /* now or before */
+    uint32_t optional; /* what is in neither is refused */
 };
 
 struct mrc_qp_attr {
@@ -165,6 +180,9 @@ struct mrc_qp_attr {
     uint8_t timestamps; /* 1: TSETH in every data packet (A.5): 4 bytes more, and every round trip
                            is known whichever copy was answered; default 0 */
     uint8_t recovery;   /* enum mrc_recovery */
+    uint32_t hint;
+    uint32_t version; /* one bit of MRC_WIRE_VERSIONS, or 0: ours to choose */
+    uint8_t vendor[MRC_VENDOR_BYTES];
 };
 
 /* Per QP, ever growing unless said otherwise. */
@@ -275,6 +293,73 @@ struct mrc_cc_info {
     uint8_t state; /* enum mrc_cc_state */
     uint8_t kind;  /* enum mrc_cc_kind */
     uint8_t pad_[2];
+};
+
+/* ---- device, hints, asynchronous events (C.1, C.2, C.8) ---- */
+
+#define MRC_API_VERSION 0x01000001u /* major << 24 | minor << 16 | subminor (C.8) */
+enum {
+    MRC_WIRE_VERSIONS = 1, /* bitmap; bit 0 = wire version 1 */
+    MRC_WIMM_DEST_MAX = 1 << 14,
+    MRC_WIMM_SRC_MAX = 0xFFFF,
+    MRC_HINT_MAX = 1 << 16,
+    MRC_CQ_DEPTH_MAX = 1 << 22,
+    MRC_SQ_DEPTH_MAX = 1 << 20,
+    MRC_RQ_DEPTH_MAX = 1 << 20,
+};
+enum { MRC_DEV_TRIM_NACK = 1, MRC_DEV_DYNAMIC_MPR = 2, MRC_DEV_SERVICE_TIME = 4 };
+
+struct mrc_device_attr {
+    uint32_t api_version;
+    uint32_t mrc_protocol_version; /* MRC_WIRE_VERSIONS */
+    uint32_t max_qp_hint;
+    uint32_t cap; /* MRC_DEV_* */
+    uint16_t max_wimm;
+    uint16_t max_wimm_dest;
+    uint16_t max_mpr;        /* units of 128 PSNs */
+    uint16_t mpr_resolution; /* same */
+    uint32_t max_qp;
+    uint32_t max_cq;
+    uint32_t max_mr;
+    uint32_t max_cqe;
+    uint32_t max_qp_wr;
+};
+
+/* What an application says of the traffic to come; mask bits say which fields it said. */
+enum {
+    MRC_HINT_QPS_PER_PEER = 1 << 0,
+    MRC_HINT_PEERS = 1 << 1,
+    MRC_HINT_INCAST = 1 << 2,
+};
+#define MRC_HINT_VENDOR 0x80000000u
+struct mrc_qp_hint {
+    uint32_t mask;
+    uint32_t qps_per_peer; /* QPs to one peer in use at the same time */
+    uint32_t peers;        /* peers this side sends to at once */
+    uint32_t incast;       /* remote QPs that target the same receiver as ours */
+    uint8_t vendor[MRC_VENDOR_BYTES];
+};
+
+enum mrc_async_type {
+    MRC_ASYNC_CQ_ERR = 0,      /* id: CQ, which overran */
+    MRC_ASYNC_QP_FATAL = 1,    /* id: QPN; status: why it went to ERR */
+    MRC_ASYNC_QP_LAST_WQE = 2, /* id: QPN in ERR: its last completion is in its CQs */
+    MRC_ASYNC_COMM_EST = 3,    /* id: QPN in RTR got its first packet */
+    MRC_ASYNC_PORT_ACTIVE = 4, /* plane came up here */
+    MRC_ASYNC_PORT_ERR = 5,
+    MRC_ASYNC_PEER_PORT_ACTIVE = 6, /* id: path table; plane, as its peer reported */
+    MRC_ASYNC_PEER_PORT_ERR = 7,
+    MRC_ASYNC_PATHS_BAD = 8, /* id: path table of which no path is known to work */
+    MRC_ASYNC_PATHS_OK = 9,
+};
+struct mrc_async_event {
+    mrc_ns time;
+    uint32_t id;
+    uint32_t drop_count; /* events lost just before this one */
+    uint8_t type;        /* enum mrc_async_type */
+    uint8_t status;      /* enum mrc_wc_status */
+    uint8_t plane;
+    uint8_t pad_[5];
 };
 
 #endif

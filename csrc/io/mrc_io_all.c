@@ -10,6 +10,7 @@
 #include "mrc_io_udp.c"
 #include "mrc_panic.c"
 #include "mrc_pump.c"
+#include "mrc_pump_chan.c"
 #include "mrc_pump_obj.c"
 #include "mrc_rawrx.c"
 #include "mrc_rxsock.c"

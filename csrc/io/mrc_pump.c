@@ -52,9 +52,11 @@ struct mrc_pump *mrc_pump_create(const struct mrc_engine_cfg *cfg)
     p->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     p->mrs = calloc(cfg->mr_max, sizeof *p->mrs);
     p->paths = calloc(cfg->path_max, sizeof *p->paths);
+    p->cq_channel = calloc(cfg->cq_max, sizeof *p->cq_channel);
     void *mem = pump_alloc(p, size);
     if (p->epoll_fd < 0 || p->timer_fd < 0 || p->kick_fd < 0 || p->mrs == NULL ||
-        p->paths == NULL || mem == NULL || pump_watch(p, p->timer_fd, PUMP_TAG_TIMER) != 0 ||
+        p->paths == NULL || p->cq_channel == NULL || mem == NULL ||
+        pump_watch(p, p->timer_fd, PUMP_TAG_TIMER) != 0 ||
         pump_watch(p, p->kick_fd, PUMP_TAG_KICK) != 0) {
         mrc_pump_destroy(p);
         return NULL;
@@ -78,6 +80,7 @@ void mrc_pump_destroy(struct mrc_pump *p)
     MRC_ASSERT(!owner || !atomic_flag_test_and_set(&p->busy));
     for (uint32_t i = 0; i < p->port_count; i++)
         mrc_io_close(p->ports[i].io, owner);
+    pump_close_channels(p);
     pump_close_fd(p->kick_fd);
     pump_close_fd(p->timer_fd);
     pump_close_fd(p->epoll_fd);
@@ -85,6 +88,7 @@ void mrc_pump_destroy(struct mrc_pump *p)
         pump_free(p, p->blocks->bytes);
     free(p->mrs);
     free(p->paths);
+    free(p->cq_channel);
     free(p);
 }
 
@@ -137,6 +141,7 @@ int pump_enter(struct mrc_pump *p)
 
 int pump_leave(struct mrc_pump *p, int result)
 {
+    pump_signal(p);
     atomic_flag_clear_explicit(&p->busy, memory_order_release);
     return result;
 }

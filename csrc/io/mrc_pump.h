@@ -74,13 +74,31 @@ int mrc_pump_cq_overrun(struct mrc_pump *p, uint32_t cq);
 int mrc_pump_qp_create(struct mrc_pump *p, const struct mrc_qp_init *init); /* -> QPN */
 int mrc_pump_qp_modify(struct mrc_pump *p, uint32_t qpn, const struct mrc_qp_attr *attr,
                        uint32_t mask);
-int mrc_pump_qp_query(struct mrc_pump *p, uint32_t qpn, struct mrc_qp_attr *attr);
+int mrc_pump_qp_query(struct mrc_pump *p, uint32_t qpn, struct mrc_qp_attr *attr, uint32_t mask);
 int mrc_pump_qp_destroy(struct mrc_pump *p, uint32_t qpn);
 int mrc_pump_post_send(struct mrc_pump *p, uint32_t qpn, const struct mrc_send_wr *wr, int n);
 int mrc_pump_post_recv(struct mrc_pump *p, uint32_t qpn, const uint64_t *wr_id, int n);
 int mrc_pump_qp_stats(struct mrc_pump *p, uint32_t qpn, struct mrc_qp_stats *out);
 /* enum mrc_drop; UINT64_MAX: no such reason, or BUSY. */
 uint64_t mrc_pump_drops(struct mrc_pump *p, int reason);
+
+/* Completion channels (C.1). Channel 0 is always there: the asynchronous events. A descriptor is
+ * readable exactly while its channel has an event. */
+int mrc_pump_channel_create(struct mrc_pump *p);                    /* -> channel */
+int mrc_pump_channel_destroy(struct mrc_pump *p, uint32_t channel); /* BUSY: has queues */
+int mrc_pump_channel_fd(struct mrc_pump *p, uint32_t channel);
+int mrc_pump_cq_channel(struct mrc_pump *p, uint32_t cq, uint32_t channel); /* once */
+int mrc_pump_cq_arm(struct mrc_pump *p, uint32_t cq, int solicited_only);
+int mrc_pump_cq_event(struct mrc_pump *p, uint32_t channel); /* -> cq, or NOENT */
+int mrc_pump_cq_ack(struct mrc_pump *p, uint32_t cq, uint32_t n);
+int mrc_pump_async_take(struct mrc_pump *p, struct mrc_async_event *out); /* 1, or 0: none */
+int mrc_pump_async_ack(struct mrc_pump *p, uint32_t n);
+
+int mrc_pump_hint_create(struct mrc_pump *p, const struct mrc_qp_hint *hint);
+int mrc_pump_hint_query(struct mrc_pump *p, uint32_t id, struct mrc_qp_hint *out);
+int mrc_pump_hint_modify(struct mrc_pump *p, uint32_t id, const struct mrc_qp_hint *hint);
+int mrc_pump_hint_destroy(struct mrc_pump *p, uint32_t id);
+int mrc_pump_query(struct mrc_pump *p, struct mrc_device_attr *out);
 
 /* 0 in the process that made the pump, MRC_ERR_STATE in a forked child. Every call that touches the
  * engine begins with it. */

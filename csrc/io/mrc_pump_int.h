@@ -10,7 +10,8 @@
 
 enum {
     PUMP_PORTS_MAX = 32,
-    PUMP_EVENTS = 256, /* EV events between the tables' rings and the caller; power of two */
+    PUMP_CHANNELS_MAX = 128, /* completion channels; number 0 is the asynchronous events */
+    PUMP_EVENTS = 256,       /* EV events between the tables' rings and the caller; power of two */
     PUMP_RX_BURST = 128,
 };
 
@@ -32,6 +33,13 @@ struct pump_port {
     struct mrc_io *io;
     mrc_ns stall_until; /* its pool is short of room: the engine rests until then, at most */
     mrc_ns retry_at;    /* memory was short: try again then; 0: not waiting */
+};
+
+struct pump_channel {
+    int fd; /* eventfd */
+    bool open;
+    bool readable;
+    uint32_t cqs; /* completion queues bound to it */
 };
 
 struct mrc_pump {
@@ -58,12 +66,19 @@ struct mrc_pump {
     struct mrc_tx_pkt tx[MRC_IO_BURST_MAX];
     const struct mrc_tx_pkt *list[MRC_IO_BURST_MAX];
     char error[MRC_IO_ERROR_MAX];
+    struct pump_channel channel[PUMP_CHANNELS_MAX];
+    uint32_t channel_end; /* none is open from here on */
+    uint8_t *cq_channel;  /* cfg.cq_max; 0: none */
 };
 
 /* One thread at a time, and never a forked child (MRC_ERR_BUSY, MRC_ERR_STATE). */
 int pump_enter(struct mrc_pump *p);
 /* Lets the next one in and hands the result through. */
 int pump_leave(struct mrc_pump *p, int result);
+/* Makes the descriptors of the channels say what is waiting; pump_leave calls it. */
+void pump_signal(struct mrc_pump *p);
+void pump_close_channels(struct mrc_pump *p);
+void pump_cq_gone(struct mrc_pump *p, uint32_t cq);
 /* The descriptor becomes readable: a turn is due. */
 void pump_kick(struct mrc_pump *p);
 /* Puts what went wrong in words; returns err. */

@@ -284,6 +284,7 @@ int mrc_pump_set_planes(struct mrc_pump *p, uint32_t local_up)
     if (err < 0)
         return err;
     p->local_up = local_up & MRC_PLANES_ALL;
+    mrc_engine_ports(p->engine, p->local_up);
     for (uint32_t i = 0; i < p->path_count; i++)
         pump_local_planes(p, p->paths[i]);
     pump_kick(p);
@@ -449,6 +450,7 @@ int mrc_pump_cq_destroy(struct mrc_pump *p, uint32_t cq)
     if (mem == NULL)
         return pump_leave(p, pump_refuse(p, MRC_ERR_BUSY, "completion queue"));
     pump_free(p, mem);
+    pump_cq_gone(p, cq);
     return pump_leave(p, MRC_OK);
 }
 
@@ -498,12 +500,12 @@ int mrc_pump_qp_modify(struct mrc_pump *p, uint32_t qpn, const struct mrc_qp_att
     return pump_leave(p, pump_refuse(p, err, "queue pair"));
 }
 
-int mrc_pump_qp_query(struct mrc_pump *p, uint32_t qpn, struct mrc_qp_attr *attr)
+int mrc_pump_qp_query(struct mrc_pump *p, uint32_t qpn, struct mrc_qp_attr *attr, uint32_t mask)
 {
     const int err = pump_enter(p);
     if (err < 0)
         return err;
-    return pump_leave(p, pump_refuse(p, mrc_qp_query(p->engine, qpn, attr), "queue pair"));
+    return pump_leave(p, pump_refuse(p, mrc_qp_query(p->engine, qpn, attr, mask), "queue pair"));
 }
 
 int mrc_pump_qp_destroy(struct mrc_pump *p, uint32_t qpn)

@@ -280,11 +280,10 @@ static void fuzz_life(struct fuzz *f)
         break;
     case 2:
     case 3: /* both anew: they may understand each other again */
-        a.state = MRC_QPS_RESET;
-        for (int i = 0; i < 2; i++) {
-            RIG_NEED(mrc_qp_modify(f->r.s[i].e, f->r.s[i].qpn, &a, MRC_QP_STATE, f->r.now) == 0);
+        for (int i = 0; i < 2; i++)
+            rig_reset(&f->r, i);
+        for (int i = 0; i < 2; i++)
             rig_bring_up(&f->r, i, MRC_QPS_RTS);
-        }
         break;
     case 4:
         (void)mrc_path_set_state(s->path, (uint16_t)fuzz_below(f, RIG_EVS),
@@ -320,12 +319,11 @@ static void fuzz_check(const struct fuzz *f)
 /* Whatever happened, a new connection over the same engines, paths and controllers works. */
 static void fuzz_recovers(struct fuzz *f)
 {
-    const struct mrc_qp_attr reset = {.state = MRC_QPS_RESET};
     struct mrc_wc wc[RIG_CQ];
     for (int i = 0; i < 2; i++) {
         struct rig_side *s = &f->r.s[i];
         (void)mrc_cq_poll(s->e, 0, wc, RIG_CQ);
-        RIG_NEED(mrc_qp_modify(s->e, s->qpn, &reset, MRC_QP_STATE, f->r.now) == MRC_OK);
+        rig_reset(&f->r, i);
         MRC_ASSERT(s->cc.inflight == 0);
         RIG_NEED(mrc_path_planes_set(s->e, s->path_id, UINT32_MAX, UINT32_MAX) == MRC_OK);
         for (uint16_t k = 0; k < RIG_EVS; k++)

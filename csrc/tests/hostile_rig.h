@@ -132,6 +132,16 @@ static inline void rig_side_open(struct rig_side *s, uint8_t id, uint8_t cc_kind
     rig_regions(s, id);
 }
 
+/* To RESET, which gives it a new number. */
+static inline void rig_reset(struct rig *r, int i)
+{
+    const struct mrc_qp_attr reset = {.state = MRC_QPS_RESET};
+    struct rig_side *s = &r->s[i];
+    const int qpn = mrc_qp_modify(s->e, s->qpn, &reset, MRC_QP_STATE, r->now);
+    RIG_NEED(qpn > MRC_QPN_EP && (uint32_t)qpn != s->qpn);
+    s->qpn = (uint32_t)qpn;
+}
+
 /* RESET to `state`, through what lies between. */
 static inline void rig_bring_up(struct rig *r, int side, enum mrc_qp_state state)
 {

@@ -278,7 +278,7 @@ TEST(engine__qpn_of_a_former_life_is_nobody)
     for (int i = 0; i < 8; i++) {
         void *mem = mrc_qp_destroy(p.s[0].e, p.s[0].qpn);
         CHECK(mem == p.s[0].qp_mem);
-        CHECK(mrc_qp_query(p.s[0].e, old, &a) == MRC_ERR_NOENT);
+        CHECK(mrc_qp_query(p.s[0].e, old, &a, UINT32_MAX) == MRC_ERR_NOENT);
         p.s[0].qpn = (uint32_t)mrc_qp_create(p.s[0].e, mem, &qp_init);
         CHECK(p.s[0].qpn > MRC_QPN_EP && p.s[0].qpn < 1u << 24);
     }

@@ -310,7 +310,6 @@ TEST(hostile__queue_pairs_that_are_nobody)
 TEST(hostile__number_of_a_former_life)
 {
     struct rig r;
-    struct mrc_qp_attr reset = {.state = MRC_QPS_RESET};
     open_pair(&r);
     const uint32_t old = r.s[1].qpn;
     RIG_NEED(mrc_qp_destroy(r.s[1].e, old) == r.s[1].qp_mem);
@@ -319,7 +318,7 @@ TEST(hostile__number_of_a_former_life)
         if (((r.s[1].qpn ^ old) & 3) != 0)
             RIG_NEED(mrc_qp_destroy(r.s[1].e, r.s[1].qpn) == r.s[1].qp_mem);
     } while (((r.s[1].qpn ^ old) & 3) != 0);
-    CHECK(mrc_qp_modify(r.s[0].e, r.s[0].qpn, &reset, MRC_QP_STATE, r.now) == MRC_OK);
+    rig_reset(&r, 0);
     rig_bring_up(&r, 0, MRC_QPS_RTS);
     rig_bring_up(&r, 1, MRC_QPS_RTS);
     for (size_t k = 0; k < sizeof all_ops; k++) {
@@ -334,10 +333,9 @@ TEST(hostile__number_of_a_former_life)
 TEST(hostile__states_that_take_no_such_packet)
 {
     struct rig r;
-    struct mrc_qp_attr reset = {.state = MRC_QPS_RESET};
     open_pair(&r);
     for (int state = MRC_QPS_RESET; state <= MRC_QPS_RTR; state++) {
-        CHECK(mrc_qp_modify(r.s[1].e, r.s[1].qpn, &reset, MRC_QP_STATE, r.now) == MRC_OK);
+        rig_reset(&r, 1);
         rig_bring_up(&r, 1, (enum mrc_qp_state)state);
         for (size_t k = 0; k < sizeof all_ops; k++) {
             const uint8_t op = all_ops[k];
@@ -347,7 +345,9 @@ TEST(hostile__states_that_take_no_such_packet)
                 dropped(&r, 1, &p, is_ep(op) ? MRC_DROP_EP_UNKNOWN : MRC_DROP_QP_STATE);
         }
     }
-    CHECK(mrc_qp_modify(r.s[1].e, r.s[1].qpn, &reset, MRC_QP_STATE, r.now) == MRC_OK);
+    rig_reset(&r, 0); /* it knew another number of its peer */
+    rig_reset(&r, 1);
+    rig_bring_up(&r, 0, MRC_QPS_RTS);
     rig_bring_up(&r, 1, MRC_QPS_RTS);
     close_pair(&r);
 }

@@ -445,7 +445,6 @@ TEST(hostile_peer__probes_that_do_not_fit_keep_their_timers)
 TEST(hostile_peer__no_answers_from_a_former_life)
 {
     struct rig r;
-    const struct mrc_qp_attr reset = {.state = MRC_QPS_RESET};
     const struct mrc_qp_attr init = {.state = MRC_QPS_INIT, .access = 3};
     rig_open(&r, 5, MRC_CC_FIXED, false);
     struct mrc_pkt f = fields(&r, 1, MRC_OP_WRITE_ONLY);
@@ -453,7 +452,7 @@ TEST(hostile_peer__no_answers_from_a_former_life)
     send(&r, 1, &f);
     f.psn += WINDOW + 1;
     send(&r, 1, &f);
-    CHECK_EQ(mrc_qp_modify(r.s[1].e, r.s[1].qpn, &reset, MRC_QP_STATE, r.now), MRC_OK);
+    rig_reset(&r, 1);
     CHECK_EQ(mrc_qp_modify(r.s[1].e, r.s[1].qpn, &init, MRC_QP_STATE | MRC_QP_ACCESS | MRC_QP_PATH,
                            r.now),
              MRC_OK);

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import mrc
-from mrc import endpoint, types
+from mrc import device, endpoint, events, types
 from mrc._ffi import ffi, lib
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,6 +37,8 @@ ENUMS = [
     (types.CcKind, "MRC_CC_"),
     (types.Recovery, "MRC_RECOVERY_"),
     (types.CcState, "MRC_CCS_"),
+    (events.AsyncType, "MRC_ASYNC_"),
+    (device.DeviceCap, "MRC_DEV_"),
 ]
 
 

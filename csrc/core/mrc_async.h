@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Asynchronous events (MRC C.1): a bounded ring per engine. An event keeps its place until it is
+ * acknowledged; when all places are taken further events are counted, and the next one that finds
+ * room says how many were lost before it. */
+#ifndef MRC_ASYNC_H
+#define MRC_ASYNC_H
+
+#include "mrc_types.h"
+
+enum { MRC_ASYNC_RING = 256 }; /* power of two */
+
+struct mrc_async {
+    struct mrc_async_event ring[MRC_ASYNC_RING];
+    uint32_t acked; /* free-running, as the next two: acked <= taken <= tail */
+    uint32_t taken;
+    uint32_t tail;
+    uint32_t drops; /* since the newest event in the ring */
+};
+
+/* drop_count is filled in here. */
+void mrc_async_push(struct mrc_async *a, struct mrc_async_event ev);
+int mrc_async_take(struct mrc_async *a, struct mrc_async_event *out); /* 1, or 0: none */
+/* n events taken are done with: INVAL when there are not so many. */
+int mrc_async_ack(struct mrc_async *a, uint32_t n);
+
+#endif
