@@ -35,6 +35,8 @@ class _Lib:
     MRC_API_VERSION: int
     MRC_HINT_NONE: int
     MRC_QP_HINT: int
+    MRC_QP_RX_PAUSED: int
+    MRC_QP_RX_PENALTY: int
     MRC_QP_VENDOR: int
     MRC_QP_VERSION: int
     MRC_QP_STATE: int

@@ -268,12 +268,9 @@ int mrc_qp_create(struct mrc_engine *e, void *mem, const struct mrc_qp_init *ini
     return MRC_ERR_FULL;
 }
 
-static void eng_leave_path(struct mrc_qp *q) { mrc_list_remove(&q->path_link); }
-
 /* What the QP had in flight is free for the others (flushed by now). */
 static void eng_leave_cc(struct mrc_engine *e, struct mrc_qp *q, uint32_t cc)
 {
-    mrc_list_remove(&q->path_link);
     mrc_list_remove(&q->cc_link);
     mrc_sched_withdraw(q);
     e->cc[cc].refs--;
