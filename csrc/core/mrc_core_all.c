@@ -24,6 +24,7 @@
 #include "mrc_resp_tx.c"
 #include "mrc_req.c"
 #include "mrc_req_rx.c"
+#include "mrc_req_room.c"
 #include "mrc_req_loss.c"
 #include "mrc_req_timer.c"
 #include "mrc_req_load.c"

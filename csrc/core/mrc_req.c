@@ -59,6 +59,7 @@ void mrc_req_start(struct mrc_req *r, struct mrc_psn sq_psn, mrc_ns now)
     r->ack_shift = 0;
     r->ack_query_due = false;
     r->recovering = false;
+    mrc_req_room_start(r);
     r->touched_count = 0;
     r->error = MRC_WC_SUCCESS;
 }
@@ -198,7 +199,7 @@ static bool req_new_allowed(const struct mrc_req *r)
     if (r->next == r->tail)
         return false;
     const struct mrc_psn psn = mrc_psn_add(r->tx.max_sent, 1);
-    if (mrc_psn_diff(psn, r->tx.unack) > (int32_t)r->window)
+    if (mrc_psn_diff(psn, r->tx.unack) > mrc_req_reach(r))
         return false;
     const struct mrc_wqe *w = &r->sq[r->next & r->sq_mask];
     return r->next_pkt > 0 || w->opcode != MRC_WR_RDMA_WRITE_WITH_IMM || r->wimm_out < r->max_wimm;
@@ -353,8 +354,10 @@ enum mrc_req_block mrc_req_tx(struct mrc_req *r, const struct mrc_req_ctx *c,
         return MRC_REQ_SENT;
     struct mrc_psn psn;
     enum mrc_req_block why = MRC_REQ_IDLE;
+    if (r->hold_at != MRC_NEVER)
+        return MRC_REQ_IDLE;
     /* B.2.3: oldest gap first; one beyond a shrunk window has to wait. */
-    if (mrc_txtrack_next_lost(&r->tx, &psn) && mrc_psn_diff(psn, r->tx.unack) <= (int32_t)r->window)
+    if (mrc_txtrack_next_lost(&r->tx, &psn) && mrc_psn_diff(psn, r->tx.unack) <= mrc_req_reach(r))
         why = req_tx_again(r, c, psn, out);
     else if (req_new_allowed(r))
         why = req_tx_new(r, c, out);
@@ -385,6 +388,7 @@ void mrc_req_flush(struct mrc_req *r, const struct mrc_req_ctx *c, enum mrc_wc_s
     r->backlog = 0;
     r->probe_at = MRC_NEVER;
     r->ack_at = MRC_NEVER;
+    r->hold_at = MRC_NEVER;
     r->probe_due = r->base_probe_due = r->ack_query_due = false;
     mrc_txtrack_start(&r->tx, mrc_psn_add(r->tx.max_sent, 1));
 }

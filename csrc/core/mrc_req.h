@@ -95,7 +95,11 @@ struct mrc_req {
     uint32_t recovery_order; /* transmissions up to this one are older than the recovery */
     uint16_t touched[MRC_TOUCHED_MAX];
     uint16_t touched_count;
-    uint8_t error; /* enum mrc_wc_status; SUCCESS while all is well */
+    uint8_t error;      /* enum mrc_wc_status; SUCCESS while all is well */
+    uint8_t room_shift; /* waits in a row */
+    uint32_t room;      /* PSNs above unack that may be out: less than `window` after a shortage */
+    mrc_ns room_cut_ns; /* when it was halved last, 0: never */
+    mrc_ns hold_at;     /* nothing leaves before; MRC_NEVER */
 };
 
 /* Why nothing leaves. */
@@ -172,9 +176,20 @@ void mrc_req_infer(struct mrc_req *r, const struct mrc_req_ctx *c, const struct 
 /* A probe that left at sent_ns was answered now: what left before it and is still missing is lost.
  */
 void mrc_req_probe_answered(struct mrc_req *r, const struct mrc_req_ctx *c, mrc_ns sent_ns);
-/* A NACK came: spend one retry, at most one per round trip (B.9). RETRY_EXC_ERR when the budget is
- * gone. */
-enum mrc_wc_status mrc_req_nack_retry(struct mrc_req *r, mrc_ns now, mrc_ns round_trip_ns);
+/* A NACK came: spend one retry, at most one per round trip (B.9); when it tells of a shortage, at
+ * most one per interval of the local ACK timer. RETRY_EXC_ERR when the budget is gone. */
+enum mrc_wc_status mrc_req_nack_retry(struct mrc_req *r, mrc_ns now, mrc_ns round_trip_ns,
+                                      bool shortage);
+/* The responder has no room for this packet; or packets have arrived. */
+enum { MRC_ROOM_ALL = 1 << 16 }; /* more than any window */
+void mrc_req_room_start(struct mrc_req *r);
+void mrc_req_room_short(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_psn psn);
+void mrc_req_room_news(struct mrc_req *r, uint32_t packets);
+/* Up to how far above unack something may leave. */
+static inline int32_t mrc_req_reach(const struct mrc_req *r)
+{
+    return (int32_t)mrc_min32(r->window, r->room);
+}
 /* A packet that left once only was answered after so long; timers learn from it. */
 void mrc_req_report_time(struct mrc_req *r, mrc_ns took_ns);
 /* Interval of the local ACK timer now (B.9). */

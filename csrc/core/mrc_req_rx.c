@@ -242,6 +242,8 @@ enum mrc_wc_status mrc_req_sack(struct mrc_req *r, const struct mrc_req_ctx *c,
         req_mpr(r, c, p);
     if (news > 0 || !mrc_psn_eq(before, r->tx.unack))
         r->retry = 0; /* B.9 */
+    if (news > 0)
+        mrc_req_room_news(r, news);
     req_sack_paths(r, c, p);
     if (!cack_old && !k.old) {
         const struct mrc_req_view v = req_view(r, p, &k);
@@ -269,7 +271,8 @@ static bool req_nack_is_news(const struct mrc_req *r, const struct mrc_req_ctx *
         ticks > mrc_tick(c->now) - mrc_tick(s->sent_ns))
         return false;
     const mrc_ns base = mrc_cc_base_rtt(c->cc);
-    return c->now - s->sent_ns >= mrc_max64(mrc_min64(r->report_min_ns, base), base / 16);
+    /* Half of the shortest: one packet alone may be quicker than all reports so far. */
+    return c->now - s->sent_ns >= mrc_max64(mrc_min64(r->report_min_ns, base) / 2, base / 16);
 }
 
 static bool req_nack_rtt(const struct mrc_req *r, const struct mrc_req_ctx *c,
@@ -299,11 +302,16 @@ enum mrc_wc_status mrc_req_nack(struct mrc_req *r, const struct mrc_req_ctx *c,
     if (p->nack_reason == MRC_NACK_UNEXP_EVENT)
         return MRC_WC_REM_OP_ERR;
     struct mrc_slot *s = mrc_txtrack_find(&r->tx, psn);
-    if (s == NULL || s->state != MRC_SLOT_INFLIGHT || !req_nack_is_news(r, c, p, s))
+    if (s == NULL || s->state == MRC_SLOT_ACKED || !req_nack_is_news(r, c, p, s))
         return MRC_WC_SUCCESS;
     /* Reasons that nobody knows are taken for NO_RESOURCE (H10): sending again is always safe. */
     const bool trimmed =
         p->nack_reason == MRC_NACK_TRIMMED || p->nack_reason == MRC_NACK_TRIMMED_LASTHOP;
+    if (!trimmed)
+        mrc_req_room_short(r, c, psn);
+    if (s->state == MRC_SLOT_LOST) /* taken for lost before: what there was to do is done */
+        return trimmed ? MRC_WC_SUCCESS
+                       : mrc_req_nack_retry(r, c->now, mrc_cc_base_rtt(c->cc), true);
     mrc_ns rtt = 0;
     const bool rtt_valid = req_nack_rtt(r, c, p, s, &rtt);
     mrc_cc_on_nack(c->cc, s->nominal, trimmed, rtt_valid, rtt, c->now);
@@ -311,7 +319,7 @@ enum mrc_wc_status mrc_req_nack(struct mrc_req *r, const struct mrc_req_ctx *c,
     if (p->nack_reason == MRC_NACK_TRIMMED)
         mrc_path_on_trim(c->path, s->ev, c->now);
     mrc_txtrack_lose(&r->tx, s);
-    return mrc_req_nack_retry(r, c->now, mrc_cc_base_rtt(c->cc));
+    return mrc_req_nack_retry(r, c->now, mrc_cc_base_rtt(c->cc), !trimmed);
 }
 
 /* ---- transport ACK and NAK ---- */

@@ -15,14 +15,16 @@ enum {
 /* B.9: T(i) = T0 x 2^max(0, i - linear_cnt), capped at 1.024 us x 2^24. T0 is what was configured,
  * but never less than the reports seen took: a timer that runs out before an answer can come sends
  * everything twice, and the queue that makes it too short only grows by that. */
-mrc_ns mrc_req_timeout_ns(const struct mrc_req *r)
+static mrc_ns req_interval_ns(const struct mrc_req *r, uint32_t attempt)
 {
     const mrc_ns most = (mrc_ns)1024 << 24;
     const mrc_ns seen = r->report_max_ns + r->report_max_ns / 2;
     const mrc_ns base = mrc_min64(mrc_max64((mrc_ns)1024 << r->timeout, seen), most);
-    const uint32_t shift = r->backoff > r->linear_cnt ? r->backoff - r->linear_cnt : 0;
+    const uint32_t shift = attempt > r->linear_cnt ? attempt - r->linear_cnt : 0;
     return mrc_min64(base << mrc_min32(shift, 24), most);
 }
+
+mrc_ns mrc_req_timeout_ns(const struct mrc_req *r) { return req_interval_ns(r, r->backoff); }
 
 /* A decaying maximum over all paths (field report 17); it halves in about 45000 packets. */
 void mrc_req_report_time(struct mrc_req *r, mrc_ns took_ns)
@@ -42,9 +44,13 @@ static enum mrc_wc_status req_spend_retry(struct mrc_req *r)
     return MRC_WC_SUCCESS;
 }
 
-enum mrc_wc_status mrc_req_nack_retry(struct mrc_req *r, mrc_ns now, mrc_ns round_trip_ns)
+/* A responder that is short of room says so as often as it is asked: were each round trip of that to
+ * count, a shortage of some milliseconds would be the end. It may last as long as silence may. */
+enum mrc_wc_status mrc_req_nack_retry(struct mrc_req *r, mrc_ns now, mrc_ns round_trip_ns,
+                                      bool shortage)
 {
-    if (r->nack_counted_ns != 0 && now - r->nack_counted_ns < round_trip_ns)
+    const mrc_ns pace = shortage ? req_interval_ns(r, r->retry) : round_trip_ns;
+    if (r->nack_counted_ns != 0 && now - r->nack_counted_ns < pace)
         return MRC_WC_SUCCESS;
     r->nack_counted_ns = now;
     return req_spend_retry(r);
@@ -72,7 +78,7 @@ static mrc_ns req_timer(const struct mrc_req *r)
 
 mrc_ns mrc_req_deadline(const struct mrc_req *r)
 {
-    return mrc_min64(mrc_min64(req_timer(r), r->probe_at), r->ack_at);
+    return mrc_min64(mrc_min64(req_timer(r), r->probe_at), mrc_min64(r->ack_at, r->hold_at));
 }
 
 /* All packets whose timer has run out, as one timeout event. */
@@ -124,8 +130,9 @@ static bool req_ack_owed(const struct mrc_req *r)
 void mrc_req_rearm(struct mrc_req *r, const struct mrc_req_ctx *c)
 {
     r->probe_shift = 0;
+    const mrc_ns from = r->hold_at != MRC_NEVER ? r->hold_at : c->now;
     r->probe_at =
-        mrc_txtrack_outstanding(&r->tx) > 0 ? c->now + req_probe_interval(r, c) : MRC_NEVER;
+        mrc_txtrack_outstanding(&r->tx) > 0 ? from + req_probe_interval(r, c) : MRC_NEVER;
     if (mrc_txtrack_outstanding(&r->tx) == 0 && r->inflight != 0) {
         mrc_cc_release(c->cc, r->inflight);
         r->inflight = 0;
@@ -158,6 +165,8 @@ static enum mrc_wc_status req_ack_late(struct mrc_req *r, const struct mrc_req_c
 enum mrc_wc_status mrc_req_tick(struct mrc_req *r, const struct mrc_req_ctx *c)
 {
     enum mrc_wc_status status = MRC_WC_SUCCESS;
+    if (r->hold_at <= c->now)
+        r->hold_at = MRC_NEVER;
     if (r->probe_at <= c->now) {
         r->probe_due = true;
         if (r->probe_shift < MRC_PROBE_SHIFT_MAX)

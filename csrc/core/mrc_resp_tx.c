@@ -3,8 +3,6 @@
  * (B.6). */
 #include "mrc_resp.h"
 
-/* ---- out ---- */
-
 bool mrc_resp_due(const struct mrc_resp *r)
 {
     return r->due_head != r->due_tail || r->ack_due || r->nak_due || r->nack_head != r->nack_tail;
@@ -127,22 +125,24 @@ static void resp_build_ack(struct mrc_resp *r, const struct mrc_resp_ctx *c, str
 
 bool mrc_resp_tx(struct mrc_resp *r, const struct mrc_resp_ctx *c, struct mrc_tx_pkt *out)
 {
-    const bool sack = r->due_head != r->due_tail;
-    const bool nack = !sack && r->nack_head != r->nack_tail;
+    /* A NACK first, for a SACK may make the peer think that lost which was refused; and H15: the
+     * transport ACK last. */
+    const bool nack = r->nack_head != r->nack_tail;
+    const bool sack = !nack && r->due_head != r->due_tail;
     if (!sack && !nack && !r->ack_due && !r->nak_due)
         return false;
-    const uint32_t ev = sack   ? r->due[r->due_head % MRC_DUE_RING].ev
-                        : nack ? r->nack[r->nack_head % MRC_NACK_RING].ev
+    const uint32_t ev = nack   ? r->nack[r->nack_head % MRC_NACK_RING].ev
+                        : sack ? r->due[r->due_head % MRC_DUE_RING].ev
                                : r->ack_ev;
     const uint16_t i = mrc_path_reverse_data(c->path, &r->cursor, ev, c->now); /* D.8 */
     if (i == MRC_EV_NONE)
         return false;
     struct mrc_pkt p;
     memset(&p, 0, sizeof p);
-    if (sack) /* H15: the SACK before the transport ACK */
-        resp_build_sack(r, c, &p);
-    else if (nack)
+    if (nack)
         resp_build_nack(r, c, &p);
+    else if (sack)
+        resp_build_sack(r, c, &p);
     else
         resp_build_ack(r, c, &p);
     mrc_emit(c->env, c->peer, mrc_path_entry(c->path, i), c->env->tclass_control, &p, out);

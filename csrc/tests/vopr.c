@@ -30,7 +30,17 @@ struct vopr_action {
     uint16_t path;
     struct sim_link_cfg link; /* VOPR_LINK */
 };
-enum vopr_what { VOPR_CUT, VOPR_HEAL, VOPR_LINK, VOPR_DENY, VOPR_ALLOW, VOPR_PLANES, VOPR_REFUSED };
+enum vopr_what {
+    VOPR_CUT,
+    VOPR_HEAL,
+    VOPR_LINK,
+    VOPR_DENY,
+    VOPR_ALLOW,
+    VOPR_PLANES,
+    VOPR_REFUSED,
+    VOPR_PAUSE,
+    VOPR_WINDOW
+};
 
 struct vopr {
     struct mrc_rand rand;
@@ -231,6 +241,35 @@ static void vopr_draw_bad_path(struct vopr *v)
     vopr_word(v, "bad", bad.loss_ppm);
 }
 
+/* Receivers that are short of something, or take nothing for a while, or change their minds. */
+static void vopr_draw_receivers(struct vopr *v)
+{
+    const bool dynamic = vopr_one_in(v, 2);
+    v->cfg.ooo_max = vopr_one_in(v, 3) ? 0 : 1 + vopr_below(v, 1u << vopr_below(v, 10));
+    v->cfg.imm_max = vopr_one_in(v, 3) ? 1 + vopr_below(v, 8) : 0;
+    v->cfg.penalty_percent = (uint8_t)(vopr_one_in(v, 2) ? vopr_below(v, 100) : 0);
+    v->cfg.icrc_skip_percent = vopr_one_in(v, 2) ? 5 : 0;
+    v->cfg.service_time = vopr_one_in(v, 2);
+    vopr_word(v, "ooo", v->cfg.ooo_max);
+    vopr_word(v, "imm", v->cfg.imm_max);
+    for (uint32_t i = 0; i < v->qps; i++)
+        v->qp[i].dynamic_mpr = dynamic;
+    for (uint32_t n = vopr_below(v, 4); n > 0; n--) {
+        struct vopr_action a = {.at = vopr_when(v), .what = VOPR_PAUSE, .path = 1};
+        a.sides = (uint8_t)(1 + vopr_below(v, 3));
+        vopr_add(v, a);
+        a.at += vopr_below(v, 5000) * MRC_USEC;
+        a.path = 0;
+        vopr_add(v, a);
+        vopr_word(v, "pause", a.sides);
+    }
+    for (uint32_t n = dynamic ? vopr_below(v, 6) : 0; n > 0; n--)
+        vopr_add(v, (struct vopr_action){.at = vopr_when(v),
+                                         .what = VOPR_WINDOW,
+                                         .sides = (uint8_t)(1 + vopr_below(v, 3)),
+                                         .path = (uint16_t)vopr_below(v, 64)});
+}
+
 static void vopr_draw(struct vopr *v, uint64_t seed)
 {
     memset(v, 0, sizeof(*v));
@@ -263,6 +302,8 @@ static void vopr_draw(struct vopr *v, uint64_t seed)
         v->cfg.own_evs = vopr_one_in(v, 2);
         vopr_word(v, v->cfg.own_evs ? "own-evs" : "reverse", v->cfg.reverse);
     }
+    if (vopr_one_in(v, 3))
+        vopr_draw_receivers(v);
     v->faults_end = v->cfg.start_ns + 60 * MRC_MSEC;
 }
 
@@ -272,6 +313,18 @@ static void vopr_refuse(struct world *w, uint32_t side, uint16_t path)
 {
     const struct mrc_path_entry_cfg *const e = mrc_path_entry(w->host[side].table[1 - side], path);
     mrc_engine_lane_failed(w->host[side].e, e->port, e->lane, w->now);
+}
+
+/* Every QP at this host offers another window, as far as it may. */
+static void vopr_window(struct world *w, uint32_t side, uint16_t draw)
+{
+    for (uint32_t i = 0; i < w->flows; i++) {
+        const struct world_flow *const f = &w->flow[i];
+        if (f->to != side)
+            continue;
+        const struct mrc_qp_attr a = {.mpr_dest = (uint16_t)(1 + draw % f->qp.mpr)};
+        (void)mrc_qp_modify(w->host[side].e, f->qpn_to, &a, MRC_QP_MPR_DEST, w->now);
+    }
 }
 
 static void vopr_act(struct world *w, void *arg, uint32_t n)
@@ -296,6 +349,14 @@ static void vopr_act(struct world *w, void *arg, uint32_t n)
                                     UINT32_MAX);
             break;
         case VOPR_REFUSED: vopr_refuse(w, side, a->path); break;
+        case VOPR_PAUSE:
+            if (((a->sides >> side) & 1) != 0)
+                mrc_engine_rx_pause(w->host[side].e, a->path != 0);
+            break;
+        case VOPR_WINDOW:
+            if (((a->sides >> side) & 1) != 0)
+                vopr_window(w, side, a->path);
+            break;
         }
     }
     if (w->trace != NULL)
@@ -309,6 +370,8 @@ static void vopr_calm(struct world *w, void *arg, uint32_t n)
 {
     (void)arg;
     (void)n;
+    for (uint32_t side = 0; side < 2; side++)
+        mrc_engine_rx_pause(w->host[side].e, false);
     for (uint32_t side = 0; side < 2; side++)
         mrc_path_planes_set(w->host[side].e, w->host[side].path_id[1 - side], UINT32_MAX,
                             UINT32_MAX);

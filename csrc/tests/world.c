@@ -503,6 +503,11 @@ static void world_host_init(struct world *w, uint32_t host)
         .dscp_control = 46,
         .dscp_trimmed = WORLD_DSCP_TRIMMED,
         .dscp_trimmed_lasthop = WORLD_DSCP_TRIMMED_LASTHOP,
+        .ooo_max = w->cfg.ooo_max,
+        .imm_max = w->cfg.imm_max,
+        .penalty_percent = w->cfg.penalty_percent,
+        .icrc_skip_percent = w->cfg.icrc_skip_percent,
+        .service_time = w->cfg.service_time,
     };
     h->mem = world_alloc(w, mrc_engine_size(&cfg));
     h->e = mrc_engine_init(h->mem, &cfg, w->now);

@@ -59,6 +59,11 @@ struct world_cfg {
                                   who send to it share */
     uint8_t reverse;           /* enum mrc_reverse_rule */
     bool own_evs;              /* each host has EVs that the others do not know */
+    uint32_t ooo_max;          /* as in mrc_engine_cfg, of each host; all 0: off */
+    uint32_t imm_max;
+    uint8_t penalty_percent;
+    uint8_t icrc_skip_percent;
+    uint8_t service_time;
 };
 
 /* A QP at each of two hosts, connected. All zero but a, b: see world_qp_defaults. */
@@ -161,6 +166,7 @@ struct world_flow {
     uint64_t rtx_packets;
     mrc_ns last_data_ns; /* when a data packet last left */
     mrc_ns last_done_ns; /* when a work request last completed */
+    uint8_t mpr_min;     /* smallest window a SACK offered; 0: none did */
 };
 
 /* A packet in flight, as its receiver will see it. */

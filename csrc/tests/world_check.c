@@ -200,6 +200,8 @@ static void check_sack(struct world *w, struct world_flow *f, const struct mrc_p
         world_fail(w, "SACK: BTH.psn %06x, cack %06x", p->psn, p->cack_psn);
     if ((p->mpr != 0) != f->qp.dynamic_mpr)
         world_fail(w, "SACK: mpr %u", p->mpr);
+    if (f->mpr_min == 0 || p->mpr < f->mpr_min)
+        f->mpr_min = p->mpr;
     check_cumulative(w, f, cack, "SACK");
     for (int i = 0; i < 64; i++) {
         const struct mrc_psn psn = mrc_psn_add(cack, p->sack_offset + i);
