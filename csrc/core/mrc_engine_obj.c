@@ -31,8 +31,8 @@ static bool eng_cfg_ok(const struct mrc_engine_cfg *c)
            c->penalty_percent < 100 && c->icrc_skip_percent < 100 && c->service_time <= 1 &&
            c->dscp_no_trim < 64 && !eng_class_trimmed(c, c->dscp_data) &&
            !eng_class_trimmed(c, c->dscp_retx) && !eng_class_trimmed(c, c->dscp_no_trim) &&
-           !eng_class_trimmed(c, c->dscp_control) &&
-           c->hint_max <= MRC_HINT_MAX && c->api_version <= MRC_API_VERSION;
+           !eng_class_trimmed(c, c->dscp_control) && c->hint_max <= MRC_HINT_MAX &&
+           c->api_version <= MRC_API_VERSION;
 }
 
 size_t mrc_engine_size(const struct mrc_engine_cfg *c)

@@ -44,8 +44,9 @@ static enum mrc_wc_status req_spend_retry(struct mrc_req *r)
     return MRC_WC_SUCCESS;
 }
 
-/* A responder that is short of room says so as often as it is asked: were each round trip of that to
- * count, a shortage of some milliseconds would be the end. It may last as long as silence may. */
+/* A responder that is short of room says so as often as it is asked: were each round trip of that
+ * to count, a shortage of some milliseconds would be the end. It may last as long as silence may.
+ */
 enum mrc_wc_status mrc_req_nack_retry(struct mrc_req *r, mrc_ns now, mrc_ns round_trip_ns,
                                       bool shortage)
 {
@@ -131,8 +132,7 @@ void mrc_req_rearm(struct mrc_req *r, const struct mrc_req_ctx *c)
 {
     r->probe_shift = 0;
     const mrc_ns from = r->hold_at != MRC_NEVER ? r->hold_at : c->now;
-    r->probe_at =
-        mrc_txtrack_outstanding(&r->tx) > 0 ? from + req_probe_interval(r, c) : MRC_NEVER;
+    r->probe_at = mrc_txtrack_outstanding(&r->tx) > 0 ? from + req_probe_interval(r, c) : MRC_NEVER;
     if (mrc_txtrack_outstanding(&r->tx) == 0 && r->inflight != 0) {
         mrc_cc_release(c->cc, r->inflight);
         r->inflight = 0;

@@ -111,15 +111,14 @@ TEST(resp_flow__the_pools_belong_to_all_queue_pairs_and_are_given_back)
     resp_give(&p);
     resp_only(5);
     CHECK(resp_load()->ooo_used == 2 && resp_load()->imm_used == 1);
-    struct mrc_qp_attr a = {.state = MRC_QPS_ERR};
+    const struct mrc_qp_attr a = {.state = MRC_QPS_ERR};
     CHECK_EQ(resp_modify(&a, MRC_QP_STATE), MRC_OK);
     CHECK(resp_load()->ooo_used == 0 && resp_load()->imm_used == 0);
-    a.state = MRC_QPS_RESET;
-    CHECK_EQ(resp_modify(&a, MRC_QP_STATE), MRC_OK);
+    rig_reset(&resp.r, 1);
     rig_bring_up(&resp.r, 1, MRC_QPS_RTS);
     resp_only(5);
     CHECK_EQ(resp_load()->ooo_used, 1);
-    CHECK_EQ(resp_modify(&a, MRC_QP_STATE), MRC_OK); /* RESET straight from RTS */
+    rig_reset(&resp.r, 1); /* straight from RTS */
     CHECK(resp_load()->ooo_used == 0 && resp_load()->imm_used == 0);
     resp_close();
 }
