@@ -305,6 +305,10 @@ static void vopr_draw(struct vopr *v, uint64_t seed)
     if (vopr_one_in(v, 3))
         vopr_draw_receivers(v);
     v->faults_end = v->cfg.start_ns + 60 * MRC_MSEC;
+    for (uint32_t i = 0; i < v->qps; i++) { /* drawn last: older seeds keep their networks */
+        v->qp[i].timestamps = vopr_one_in(v, 2);
+        v->qp[i].recovery = (uint8_t)vopr_below(v, MRC_RECOVERY_PLAIN + 1);
+    }
 }
 
 /* ---- running ---- */

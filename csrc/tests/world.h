@@ -83,6 +83,8 @@ struct world_qp_cfg {
     uint8_t exp_cnt;
     uint8_t train_max;
     bool dynamic_mpr;
+    bool timestamps;
+    uint8_t recovery; /* enum mrc_recovery */
 };
 
 /* What one direction of a QP is to carry. */
@@ -104,6 +106,7 @@ struct world_wr {
     uint32_t rkey;
     uint32_t length;
     uint32_t imm;
+    uint16_t rqmsn; /* of an immediate, 1 and up (H18); else 0 */
     bool is_imm;
     bool signaled;
     bool solicited;

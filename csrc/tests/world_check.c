@@ -88,6 +88,13 @@ static void check_fields(struct world *w, struct world_flow *f, const struct mrc
                    p->payload_len, want);
     else if ((want + p->pad) % 4 != 0)
         world_fail(w, "psn %06x: pad %u", p->psn, p->pad);
+    else if (p->ts != f->qp.timestamps || (p->ts && (p->tsr || p->ftype != 1)))
+        world_fail(w, "psn %06x: TSETH is wrong", p->psn);
+    else if (p->ts && p->tx_timestamp != (uint16_t)(w->now / 128)) /* each copy has its own */
+        world_fail(w, "psn %06x: timestamp %04x at %llu ns", p->psn, p->tx_timestamp,
+                   (unsigned long long)w->now);
+    else if (p->rqmsn != wr->rqmsn)
+        world_fail(w, "psn %06x: rqmsn %u, should be %u", p->psn, p->rqmsn, wr->rqmsn);
     else if (p->msn != (uint16_t)(n + 1))
         world_fail(w, "psn %06x: msn %u of message %llu", p->psn, p->msn, (unsigned long long)n);
     else if (wr->is_imm && packet + 1 == packets &&

@@ -63,6 +63,8 @@ static void flow_modify(struct world *w, uint32_t host, uint32_t peer, uint32_t 
         .path = w->host[host].path_id[peer],
         .cc = w->host[host].cc_id[peer],
         .sack_threshold = q->sack_threshold,
+        .timestamps = q->timestamps,
+        .recovery = q->recovery,
         .cap = MRC_QP_CAP_NO_SERVICE_TIME | (q->dynamic_mpr ? MRC_QP_CAP_DYNAMIC_MPR : 0u) |
                (w->cfg.link.trim_bytes == 0 ? MRC_QP_CAP_NO_TRIM_NACK : 0u),
     };
@@ -82,7 +84,8 @@ static void flow_modify(struct world *w, uint32_t host, uint32_t peer, uint32_t 
     if (r == MRC_OK)
         r = mrc_qp_modify(e, qpn, &a,
                           MRC_QP_STATE | MRC_QP_SQ_PSN | MRC_QP_CC | MRC_QP_MPR | MRC_QP_WIMM |
-                              MRC_QP_TIMEOUT | MRC_QP_RETRY | MRC_QP_TRAIN,
+                              MRC_QP_TIMEOUT | MRC_QP_RETRY | MRC_QP_TRAIN | MRC_QP_TIMESTAMPS |
+                              MRC_QP_RECOVERY,
                           w->now);
     if (r != MRC_OK)
         world_fail(w, "mrc_qp_modify to state %u: %d", a.state, r);
@@ -204,6 +207,7 @@ static struct world_wr *flow_wr(struct world_flow *f, uint32_t length, bool imm,
         .rkey = f->rkey,
         .length = length,
         .imm = imm ? (uint32_t)mrc_rand_next(&f->rand) : 0,
+        .rqmsn = imm ? (uint16_t)(f->imm_posted + 1) : 0,
         .is_imm = imm,
         .signaled = signaled,
         .solicited = imm && mrc_rand_below(&f->rand, 2) != 0,
