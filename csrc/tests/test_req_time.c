@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Requester: local ACK timer and retry budget (MRC B.9), probes (B.11), a lost transport ACK (B.6,
+ * H16), round trips (E.7). */
+#include "req_rig.h"
+
+enum { WRITE = MRC_WR_RDMA_WRITE, WIMM = MRC_WR_RDMA_WRITE_WITH_IMM };
+#define TURN_NS ((mrc_ns)65536 * 128) /* of a timestamp */
+
+static mrc_ns t0_of(uint8_t timeout) { return (mrc_ns)1024 << timeout; }
+
+static bool is_data(const struct mrc_pkt *p)
+{
+    return (mrc_opcode_flags(p->opcode) & MRC_OPF_DATA) != 0;
+}
+
+/* Until data leaves or `limit` has passed: when, else MRC_NEVER. Probes are lost on the way. */
+static mrc_ns next_data(struct rig *r, mrc_ns limit)
+{
+    while (mrc_engine_deadline(r->s[0].e) <= limit) {
+        r->now = mrc_max64(r->now, mrc_engine_deadline(r->s[0].e));
+        mrc_engine_tick(r->s[0].e, r->now);
+        const size_t n = req_send(r);
+        for (size_t i = 0; i < n; i++)
+            if (is_data(&req_out[i]))
+                return r->now;
+        if (req_qp(r)->attr.state != MRC_QPS_RTS)
+            return MRC_NEVER;
+    }
+    return MRC_NEVER;
+}
+
+/* ---- B.9 ---- */
+
+/* T(i) = T0 x 2^max(0, i - linear); budget linear + exp; the whole is 66 x T0 for 3 and 5. */
+TEST(req_timer__linear_then_doubling_then_error)
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    req_of(&r)->timeout = 14;
+    req_of(&r)->linear_cnt = 3;
+    req_of(&r)->exp_cnt = 5;
+    req_post(&r, 1, RIG_MTU, WRITE);
+    CHECK_EQ(req_send(&r), 1);
+    const mrc_ns start = r.now;
+    mrc_ns last = start;
+    static const uint32_t want[] = {1, 1, 1, 1, 2, 4, 8, 16};
+    for (uint32_t i = 0; i < 8; i++) {
+        const mrc_ns at = next_data(&r, MRC_NEVER - 1);
+        CHECK_EQ(at - last, want[i] * t0_of(14));
+        CHECK_EQ(req_of(&r)->retry, i + 1);
+        last = at;
+    }
+    CHECK_EQ(next_data(&r, MRC_NEVER - 1), MRC_NEVER);
+    CHECK_EQ(r.now - start, 66 * t0_of(14));
+    struct mrc_wc wc;
+    CHECK_EQ(mrc_cq_poll(r.s[0].e, 0, &wc, 1), 1);
+    CHECK_EQ(wc.status, MRC_WC_RETRY_EXC_ERR); /* field report 26 */
+    CHECK_EQ(req_qp(&r)->stats.timeouts, 9);
+    req_close(&r);
+}
+
+TEST(req_timer__twenty_five_is_for_ever_and_the_interval_has_a_cap)
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    req_of(&r)->timeout = 20;
+    req_of(&r)->linear_cnt = 0;
+    req_of(&r)->exp_cnt = 25;
+    req_post(&r, 1, RIG_MTU, WRITE);
+    CHECK_EQ(req_send(&r), 1);
+    mrc_ns last = r.now;
+    for (uint32_t i = 0; i < 40; i++) {
+        const mrc_ns at = next_data(&r, MRC_NEVER - 1);
+        CHECK_EQ(at - last, t0_of((uint8_t)(20 + i > 24 ? 24 : 20 + i)));
+        last = at;
+    }
+    CHECK(req_qp(&r)->attr.state == MRC_QPS_RTS);
+    req_close(&r);
+}
+
+/* Packets that left one after the other run out one after the other: one event, one retry. */
+TEST(req_timer__packets_of_one_burst_are_one_event)
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    r.s[0].cc.cfg.max_cwnd_bytes = 0;
+    req_of(&r)->linear_cnt = 7;
+    req_of(&r)->exp_cnt = 0;
+    req_post(&r, 1, 8 * RIG_MTU, WRITE);
+    for (int i = 0; i < 4; i++) {
+        r.s[0].cc.cfg.max_cwnd_bytes += 2 * REQ_NOMINAL;
+        req_hear_sack(&r, REQ_START - 1, REQ_START - 1, 0);
+        CHECK(req_send(&r) >= 2);
+        r.now += 30 * MRC_USEC;
+    }
+    req_wait(&r, t0_of(10));
+    CHECK_EQ(req_of(&r)->retry, 1);
+    CHECK_EQ(req_of(&r)->backoff, 1);
+    CHECK_EQ(req_qp(&r)->stats.packets_retransmitted, 8);
+    req_close(&r);
+}
+
+/* What is expired goes out at once on another EV, its own is ASSUMED_BAD, the window falls (B.9).
+ */
+TEST(req_timer__a_timeout_condemns_the_ev_and_shrinks_the_window) /* field report 31 */
+{
+    struct rig r;
+    req_open(&r, MRC_CC_NSCC);
+    req_post(&r, 1, RIG_MTU, WRITE);
+    CHECK_EQ(req_send(&r), 1);
+    const uint32_t ev = req_raw[0].ev;
+    const uint64_t cwnd = mrc_cc_cwnd(&r.s[0].cc);
+    CHECK(next_data(&r, r.now + t0_of(10)) != MRC_NEVER);
+    CHECK_EQ(mrc_path_state(r.s[0].path, (uint16_t)(ev - RIG_EV0)), MRC_EV_ASSUMED_BAD);
+    CHECK(req_ev(&r, REQ_START) != ev);
+    CHECK_EQ(mrc_cc_cwnd(&r.s[0].cc), cwnd - REQ_NOMINAL);
+    CHECK_EQ(r.s[0].cc.inflight, REQ_NOMINAL);
+    req_close(&r);
+}
+
+TEST(req_timer__news_restore_budget_and_interval)
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    req_of(&r)->linear_cnt = 1;
+    req_post(&r, 1, 20 * RIG_MTU, WRITE);
+    CHECK_EQ(req_send(&r), 20);
+    for (int i = 0; i < 3; i++)
+        CHECK(next_data(&r, MRC_NEVER - 1) != MRC_NEVER);
+    CHECK_EQ(req_of(&r)->retry, 3);
+    req_hear_sack(&r, REQ_START - 1, REQ_START - 1, 0); /* nothing new */
+    CHECK_EQ(req_of(&r)->retry, 3);
+    struct mrc_pkt f = req_sack(&r, REQ_START - 1, REQ_START + 3, 0);
+    req_hear(&r, &f); /* a PSN above the gap */
+    CHECK_EQ(req_of(&r)->retry, 0);
+    req_of(&r)->retry = 3;
+    req_hear_sack(&r, REQ_START + 1, REQ_START + 1, 0); /* cack moves */
+    CHECK_EQ(req_of(&r)->retry, 0);
+    CHECK(req_of(&r)->backoff > 0); /* those had left several times: which copy was it? */
+    req_post(&r, 1, RIG_MTU, WRITE);
+    (void)req_send(&r);
+    req_hear_sack(&r, REQ_START + 20, REQ_START + 20, 0);
+    CHECK_EQ(req_of(&r)->backoff, 0);
+    CHECK_EQ(mrc_req_timeout_ns(req_of(&r)), t0_of(10));
+    req_close(&r);
+}
+
+/* B.9: a NACK does not lengthen the timer of what it sends again. */
+TEST(req_timer__a_refused_packet_starts_its_timer_anew)
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    req_of(&r)->linear_cnt = 0;
+    req_post(&r, 1, RIG_MTU, WRITE);
+    CHECK_EQ(req_send(&r), 1);
+    r.now += 900 * MRC_USEC;
+    req_hear_nack(&r, REQ_START, MRC_NACK_TRIMMED);
+    CHECK_EQ(req_send(&r), 1);
+    const mrc_ns again = r.now;
+    CHECK_EQ(next_data(&r, MRC_NEVER - 1) - again, t0_of(10));
+    req_close(&r);
+}
+
+/* A configured timer below the round trip would send everything twice, for ever (ADR 33). */
+TEST(req_timer__never_shorter_than_the_reports_take) /* field report 17 */
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    req_of(&r)->timeout = 4; /* 16 us */
+    req_post(&r, 1, RIG_MTU, WRITE);
+    CHECK_EQ(req_send(&r), 1);
+    r.now += 10 * MRC_USEC;
+    req_hear_sack(&r, REQ_START, REQ_START, 0);
+    req_hear_ack(&r, REQ_START);
+    CHECK_EQ(mrc_req_timeout_ns(req_of(&r)), t0_of(4));
+    mrc_req_report_time(req_of(&r), 2 * MRC_MSEC);
+    CHECK_EQ(mrc_req_timeout_ns(req_of(&r)), 3 * MRC_MSEC);
+    req_close(&r);
+}
+
+/* B.9: an incast that trims many packets of one round trip must not kill the queue pair. */
+TEST(req_retry__refusals_count_once_a_round_trip)
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    req_post(&r, 1, 100 * RIG_MTU, WRITE);
+    CHECK_EQ(req_send(&r), 100);
+    for (uint32_t i = 0; i < 100; i++)
+        req_hear_nack(&r, REQ_START + i, MRC_NACK_TRIMMED);
+    CHECK_EQ(req_of(&r)->retry, 1);
+    for (uint32_t round = 2; round <= 6; round++) { /* linear 3 + exp 3 */
+        CHECK_EQ(req_send(&r), 100);
+        r.now += 600 * MRC_USEC;
+        for (uint32_t i = 0; i < 100; i++)
+            req_hear_nack(&r, REQ_START + i, MRC_NACK_TRIMMED);
+        CHECK_EQ(req_of(&r)->retry, round);
+    }
+    CHECK_EQ(req_send(&r), 100);
+    r.now += 600 * MRC_USEC;
+    req_hear_nack(&r, REQ_START, MRC_NACK_TRIMMED);
+    CHECK_EQ(req_qp(&r)->attr.state, MRC_QPS_ERR); /* nothing has arrived in all that time */
+    CHECK_EQ(req_qp(&r)->stats.error, MRC_WC_RETRY_EXC_ERR);
+    req_close(&r);
+}
+
+/* A refusal spends a retry, and the timeout that follows it at once another. */
+TEST(req_retry__one_counter_for_refusals_and_timeouts)
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    req_post(&r, 1, 2 * RIG_MTU, WRITE);
+    CHECK_EQ(req_send(&r), 2);
+    r.now += 1000 * MRC_USEC;
+    req_hear_nack(&r, REQ_START, MRC_NACK_NO_RESOURCE);
+    CHECK_EQ(req_of(&r)->retry, 1);
+    CHECK_EQ(req_send(&r), 1);
+    req_wait(&r, 100 * MRC_USEC); /* the other one runs out */
+    CHECK_EQ(req_of(&r)->retry, 2);
+    req_close(&r);
+}
+
+/* ---- B.6, H16: the transport ACK is lost ---- */
+
+TEST(req_ack__asked_for_again_with_the_last_packet)
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    req_post(&r, 1, 3 * RIG_MTU, WIMM);
+    CHECK_EQ(req_send(&r), 3);
+    req_hear_sack(&r, REQ_START + 2, REQ_START + 2, 3 * REQ_NOMINAL);
+    const mrc_ns heard = r.now;
+    const mrc_ns at = next_data(&r, heard + 2 * t0_of(10));
+    CHECK(at - heard <= t0_of(10)); /* at the latest when the local ACK timer runs out */
+    CHECK_EQ(req_out[0].psn, REQ_START + 2);
+    CHECK(req_out[0].rtx && req_out[0].a && req_out[0].opcode == MRC_OP_WRITE_LAST_IMM);
+    CHECK_EQ(r.s[0].cc.inflight, 0); /* it has been counted already, and will not be again */
+    CHECK_EQ(req_of(&r)->tx.inflight_count, 0);
+    req_hear_ack(&r, REQ_START + 2);
+    CHECK_EQ(next_data(&r, r.now + MRC_SEC), MRC_NEVER);
+    req_close(&r);
+}
+
+TEST(req_ack__one_that_nobody_asked_for_is_not_missed)
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    r.s[0].cc.cfg.max_cwnd_bytes = 1 << 20;
+    struct mrc_send_wr wr = {.opcode = WRITE};
+    CHECK_EQ(mrc_qp_post_send(r.s[0].e, r.s[0].qpn, &wr, 1), 1); /* unsignalled */
+    req_post(&r, 1, 20 * RIG_MTU, WRITE);
+    r.s[0].cc.cfg.max_cwnd_bytes = 17000;
+    CHECK_EQ(mrc_engine_tx(r.s[0].e, req_raw, 5, r.now), 5);
+    CHECK_EQ(req_of(&r)->tx.max_sent.v, REQ_START + 4);
+    req_hear_sack(&r, REQ_START + 4, REQ_START + 4, 5 * REQ_NOMINAL);
+    CHECK_EQ(req_of(&r)->ack_at, MRC_NEVER);
+    req_close(&r);
+}
+
+TEST(req_ack__a_peer_that_never_acknowledges_ends_it) /* B.9's budget */
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    req_post(&r, 1, RIG_MTU, WRITE);
+    CHECK_EQ(req_send(&r), 1);
+    const mrc_ns start = r.now;
+    req_hear_sack(&r, REQ_START, REQ_START, REQ_NOMINAL);
+    for (int i = 0; i < 1000 && req_qp(&r)->attr.state == MRC_QPS_RTS; i++) {
+        CHECK(next_data(&r, MRC_NEVER - 1) != MRC_NEVER || r.now > start);
+        req_hear_sack(&r, REQ_START, REQ_START, REQ_NOMINAL);
+    }
+    CHECK_EQ(req_qp(&r)->stats.error, MRC_WC_RETRY_EXC_ERR);
+    CHECK_EQ(r.now - start, (4 + 2 + 4 + 8) * t0_of(10)); /* linear 3, exp 3 */
+    req_close(&r);
+}
+
+/* ---- B.11: probes ---- */
+
+static struct mrc_pkt answer_to_probe(const struct rig *r, const struct mrc_pkt *probe, uint32_t ev,
+                                      uint32_t cack, uint32_t rcvd)
+{
+    struct mrc_pkt f = req_sack(r, cack, cack, rcvd);
+    f.pr = true;
+    f.ack_psn_offset = 0;
+    f.probe_id = probe->probe_id;
+    f.tx_timestamp = probe->tx_timestamp;
+    f.entropy = ev;
+    return f;
+}
+
+/* The next probe within the limit; NULL: none. */
+static const struct mrc_pkt *next_probe(struct rig *r, mrc_ns limit)
+{
+    while (mrc_engine_deadline(r->s[0].e) <= limit) {
+        r->now = mrc_max64(r->now, mrc_engine_deadline(r->s[0].e));
+        mrc_engine_tick(r->s[0].e, r->now);
+        const size_t n = req_send(r);
+        for (size_t i = 0; i < n; i++)
+            if (req_out[i].opcode == MRC_OP_PROBE) {
+                req_out[0] = req_out[i];
+                req_raw[0] = req_raw[i];
+                return &req_out[0];
+            }
+    }
+    return NULL;
+}
+
+TEST(req_probe__the_tail_is_probed_soon_and_then_less_often)
+{
+    struct rig r;
+    const mrc_ns rtt = 500 * MRC_USEC; /* of the rig; the target delay is the same */
+    req_open(&r, MRC_CC_FIXED);
+    req_of(&r)->timeout = 20;
+    req_post(&r, 1, 4 * RIG_MTU, WRITE);
+    CHECK_EQ(req_send(&r), 4);
+    req_hear_sack(&r, REQ_START, REQ_START, REQ_NOMINAL);
+    const mrc_ns heard = r.now;
+    CHECK(next_probe(&r, heard + MRC_SEC) != NULL);
+    CHECK_EQ(r.now - heard, 2 * rtt);
+    CHECK_EQ(req_out[0].ftype, 1);
+    CHECK_EQ(req_out[0].psn, 0); /* takes no PSN */
+    CHECK_EQ(req_of(&r)->tx.max_sent.v, REQ_START + 3);
+    CHECK((req_raw[0].tclass & 3) == 2 && req_raw[0].tclass == r.s[0].e->env.tclass_data);
+    CHECK(mrc_path_state(r.s[0].path, mrc_path_find(r.s[0].path, req_raw[0].ev)) == MRC_EV_GOOD);
+    mrc_ns last = r.now;
+    for (uint32_t i = 0; i < 3; i++) {
+        CHECK(next_probe(&r, last + MRC_SEC) != NULL);
+        CHECK_EQ(r.now - last, (5 * rtt) << i);
+        last = r.now;
+    }
+    req_hear_sack(&r, REQ_START + 1, REQ_START + 1, 2 * REQ_NOMINAL); /* armed anew */
+    CHECK_EQ(req_of(&r)->probe_at - r.now, 2 * rtt);
+    req_hear_sack(&r, REQ_START + 3, REQ_START + 3, 4 * REQ_NOMINAL);
+    CHECK_EQ(req_of(&r)->probe_at, MRC_NEVER);
+    req_close(&r);
+}
+
+TEST(req_probe__rarely_while_more_is_to_come)
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    r.s[0].cc.cfg.max_cwnd_bytes = 4 * REQ_NOMINAL;
+    req_post(&r, 1, 40 * RIG_MTU, WRITE);
+    CHECK_EQ(req_send(&r), 4);
+    req_hear_sack(&r, REQ_START - 1, REQ_START - 1, 0);
+    CHECK_EQ(req_of(&r)->probe_at - r.now, 3 * 500 * MRC_USEC);
+    req_close(&r);
+}
+
+/* The last packet is lost on a path that never reported; only a probe's answer tells. */
+TEST(req_probe__a_lost_tail_is_repaired_without_the_timer)
+{
+    for (int queued = 0; queued < 2; queued++) {
+        struct rig r;
+        req_open(&r, MRC_CC_FIXED);
+        req_of(&r)->timeout = 20; /* 1 s */
+        req_post(&r, 1, 3 * RIG_MTU, WRITE);
+        CHECK_EQ(req_send(&r), 3);
+        const mrc_ns start = r.now;
+        r.now += 300 * MRC_USEC;
+        req_hear_sack(&r, REQ_START + 1, REQ_START + 1, 2 * REQ_NOMINAL);
+        CHECK(next_probe(&r, r.now + 2 * MRC_MSEC) != NULL);
+        const uint32_t ev = req_raw[0].ev;
+        const struct mrc_pkt probe = req_out[0];
+        r.now += queued != 0 ? 1200 * MRC_USEC : 300 * MRC_USEC;
+        const struct mrc_pkt f = answer_to_probe(&r, &probe, ev, REQ_START + 1, 2 * REQ_NOMINAL);
+        req_hear(&r, &f);
+        const size_t n = req_send(&r);
+        uint32_t again = 0;
+        for (size_t i = 0; i < n; i++)
+            again += is_data(&req_out[i]) && req_out[i].rtx && req_out[i].psn == REQ_START + 2;
+        /* So late an answer says that queues are long, and the packet may wait in one. */
+        CHECK_EQ(again, queued != 0 ? 0 : 1);
+        CHECK(r.now - start < 3 * MRC_MSEC);
+        CHECK_EQ(req_qp(&r)->stats.timeouts, 0);
+        req_close(&r);
+    }
+}
+
+TEST(req_probe__a_lost_last_sack_is_told_again)
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    req_of(&r)->timeout = 20;
+    req_post(&r, 1, 3 * RIG_MTU, WRITE);
+    CHECK_EQ(req_send(&r), 3);
+    const struct mrc_pkt *probe = next_probe(&r, r.now + 2 * MRC_MSEC);
+    CHECK(probe != NULL);
+    r.now += 300 * MRC_USEC;
+    struct mrc_pkt f = answer_to_probe(&r, probe, req_raw[0].ev, REQ_START + 2, 3 * REQ_NOMINAL);
+    req_hear(&r, &f);
+    CHECK_EQ(req_of(&r)->tx.unack.v, REQ_START + 2);
+    CHECK_EQ(r.s[0].cc.inflight, 0);
+    CHECK_EQ(req_qp(&r)->stats.packets_retransmitted, 0);
+    req_close(&r);
+}
+
+/* ---- E.7: round trips ---- */
+
+/* Smoothed round trip of the EV that carried this PSN after one answer to it; 0: no sample. */
+static mrc_ns sample(struct rig *r, uint32_t psn, mrc_ns after, bool rtx, uint16_t stamp)
+{
+    const uint16_t ev = (uint16_t)(req_ev(r, psn) - RIG_EV0);
+    r->now += after;
+    struct mrc_pkt f = req_sack(r, psn, psn, 0);
+    f.rtx = rtx;
+    f.entropy = RIG_EV0 + ev;
+    f.tx_timestamp = stamp;
+    req_hear(r, &f);
+    struct mrc_path_stats s;
+    mrc_path_stats(r->s[0].path, ev, &s);
+    return s.rtt_count != 0 ? mrc_path_srtt(r->s[0].path, ev) : 0;
+}
+
+static void one_packet(struct rig *r, bool timestamps)
+{
+    req_open(r, MRC_CC_FIXED);
+    req_of(r)->timestamps = timestamps;
+    req_of(r)->timeout = 20;
+    req_post(r, 1, RIG_MTU, WRITE);
+    CHECK_EQ(req_send(r), 1);
+}
+
+/* Without TSETH: once and rtx=0, or sent again once and rtx=1; nothing else. */
+TEST(req_rtt__valid_by_the_send_time_table)
+{
+    for (uint32_t again = 0; again < 3; again++)
+        for (int rtx = 0; rtx < 2; rtx++) {
+            struct rig r;
+            one_packet(&r, false);
+            for (uint32_t i = 0; i < again; i++) {
+                r.now += 600 * MRC_USEC;
+                req_hear_nack(&r, REQ_START, MRC_NACK_NO_RESOURCE);
+                CHECK_EQ(req_send(&r), 1);
+            }
+            const bool valid = again == (uint32_t)rtx;
+            CHECK_EQ(sample(&r, REQ_START, 123456, rtx != 0, 0), valid ? 123456 : 0);
+            req_close(&r);
+        }
+}
+
+/* A packet that was reported before, and the answer to a probe, give no sample of the table. */
+TEST(req_rtt__only_the_first_report_counts)
+{
+    struct rig r;
+    one_packet(&r, false);
+    CHECK_EQ(sample(&r, REQ_START, 100000, false, 0), 100000);
+    CHECK_EQ(sample(&r, REQ_START, 900000, false, 0), 100000);
+    req_close(&r);
+}
+
+/* Timestamps, over the turn of the 16-bit counter: exact, and without a bias (field report 80). */
+TEST(req_rtt__timestamps_are_exact_across_the_turn)
+{
+    for (uint32_t phase = 0; phase < 128; phase += 13) {
+        struct rig r;
+        req_open(&r, MRC_CC_FIXED);
+        req_of(&r)->timestamps = true;
+        req_of(&r)->timeout = 20;
+        r.now = 50 * TURN_NS - 1000 + phase;
+        req_post(&r, 1, RIG_MTU, WRITE);
+        CHECK_EQ(req_send(&r), 1);
+        CHECK_EQ(sample(&r, REQ_START, 54321, false, req_out[0].tx_timestamp), 54321);
+        req_close(&r);
+    }
+}
+
+/* What the peer took itself is in the timestamp that it reflects (H11). */
+TEST(req_rtt__service_time_is_taken_off)
+{
+    struct rig r;
+    one_packet(&r, true);
+    const uint16_t stamp = (uint16_t)(req_out[0].tx_timestamp + 100); /* 12.8 us */
+    CHECK_EQ(sample(&r, REQ_START, 54321, false, stamp), 54321 - 12800);
+    req_close(&r);
+}
+
+/* With TSETH each copy has its own timestamp: any of them gives a sample of the EV it took. */
+TEST(req_rtt__timestamps_tell_which_copy)
+{
+    for (int which = 0; which < 3; which++) {
+        struct rig r;
+        uint16_t stamp[3];
+        uint32_t ev[3];
+        mrc_ns at[3];
+        one_packet(&r, true);
+        for (int i = 0; i < 3; i++) {
+            if (i > 0) {
+                r.now += 128 * 5000;
+                req_hear_nack(&r, REQ_START, MRC_NACK_NO_RESOURCE);
+                CHECK_EQ(req_send(&r), 1);
+            }
+            stamp[i] = req_out[0].tx_timestamp;
+            ev[i] = req_raw[0].ev;
+            at[i] = r.now;
+        }
+        struct mrc_path_stats s;
+        struct mrc_pkt f = req_sack(&r, REQ_START, REQ_START, 0);
+        r.now += 128 * 700;
+        f.rtx = which > 0;
+        f.entropy = ev[which];
+        f.tx_timestamp = stamp[which];
+        mrc_path_stats(r.s[0].path, (uint16_t)(ev[which] - RIG_EV0), &s);
+        const uint64_t before = s.rtt_count;
+        req_hear(&r, &f);
+        mrc_path_stats(r.s[0].path, (uint16_t)(ev[which] - RIG_EV0), &s);
+        CHECK_EQ(s.rtt_count, before + 1);
+        CHECK_EQ(s.rtt_max_ns, (r.now / 128 - at[which] / 128) * 128);
+        req_close(&r);
+    }
+}
+
+/* A turn of the counter after the first copy a timestamp may be of any: not used. */
+TEST(req_rtt__a_timestamp_that_may_have_turned_is_not_used)
+{
+    for (int late = 0; late < 2; late++) {
+        struct rig r;
+        one_packet(&r, true);
+        for (int i = 0; i < 2; i++) {
+            r.now += late != 0 && i == 0 ? TURN_NS - 300 * MRC_USEC : 600 * MRC_USEC;
+            req_hear_nack(&r, REQ_START, MRC_NACK_NO_RESOURCE);
+            CHECK_EQ(req_send(&r), 1);
+        }
+        const mrc_ns rtt = sample(&r, REQ_START, 128000, true, req_out[0].tx_timestamp);
+        CHECK_EQ(rtt, late != 0 ? 0 : 128000);
+        req_close(&r);
+    }
+    /* Of a packet that left once the table knows the time without it. */
+    struct rig r;
+    one_packet(&r, true);
+    const uint16_t stamp = req_out[0].tx_timestamp;
+    CHECK_EQ(sample(&r, REQ_START, TURN_NS + 1000, false, stamp), TURN_NS + 1000);
+    req_close(&r);
+}
+
+/* E.7: after the first SACK one probe in the control class, and its answer is the base. */
+TEST(req_rtt__base_is_probed_once_in_the_control_class)
+{
+    struct rig r;
+    req_open(&r, MRC_CC_NSCC);
+    req_post(&r, 1, 8 * RIG_MTU, WRITE);
+    CHECK_EQ(req_send(&r), 8);
+    r.now += 400 * MRC_USEC;
+    req_hear_sack(&r, REQ_START, REQ_START, REQ_NOMINAL);
+    CHECK_EQ(req_send(&r), 1);
+    CHECK(req_out[0].opcode == MRC_OP_PROBE);
+    CHECK_EQ(req_raw[0].tclass, r.s[0].e->env.tclass_control);
+    const uint16_t ev = (uint16_t)(req_raw[0].ev - RIG_EV0);
+    struct mrc_path_stats before;
+    struct mrc_path_stats after;
+    mrc_path_stats(r.s[0].path, ev, &before);
+    const struct mrc_pkt f =
+        answer_to_probe(&r, &req_out[0], req_raw[0].ev, REQ_START, REQ_NOMINAL);
+    r.now += 70 * MRC_USEC;
+    req_hear(&r, &f);
+    CHECK(r.s[0].cc.nscc.base_rtt_ns > 69999.0 && r.s[0].cc.nscc.base_rtt_ns < 70001.0);
+    mrc_path_stats(r.s[0].path, ev, &after);
+    CHECK_EQ(after.rtt_count, before.rtt_count); /* without queues: nothing to time data by */
+    req_hear_sack(&r, REQ_START + 1, REQ_START + 1, 2 * REQ_NOMINAL);
+    CHECK_EQ(req_send(&r), 0);
+    req_close(&r);
+}
