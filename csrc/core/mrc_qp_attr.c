@@ -42,6 +42,8 @@ static int qp_check_rule(const struct mrc_qp *q, uint8_t to, uint32_t mask)
     if (transition && (to == MRC_QPS_ERR || to == MRC_QPS_RESET)) /* from any state */
         return mask == 0 ? MRC_OK : MRC_ERR_INVAL;
     for (uint32_t i = 0; (r = mrc_qp_rule(i)) != NULL; i++) {
+        if (transition == (r->from == r->to)) /* the state it is in is no place to go to */
+            continue;
         if (r->from != q->attr.state || r->to != (transition ? to : q->attr.state))
             continue;
         if ((mask & ~(r->required | r->optional)) != 0)

@@ -106,7 +106,8 @@ static inline void rig_side_open(struct rig_side *s, uint8_t id, uint8_t cc_kind
                                        .path_max = 2,
                                        .cc_max = 2,
                                        .dscp_trimmed = RIG_TRIMMED,
-                                       .dscp_trimmed_lasthop = RIG_TRIMMED_LASTHOP};
+                                       .dscp_trimmed_lasthop = RIG_TRIMMED_LASTHOP,
+                                       .hint_max = 2};
     const struct mrc_path_cfg pc = {
         .count = RIG_EVS, .min_active = 1, .event_ring = 16, .seed = id};
     const struct mrc_cc_cfg cc = {.kind = cc_kind, .max_cwnd_bytes = 1 << 20, .mtu_bytes = RIG_MTU};
@@ -142,7 +143,7 @@ static inline void rig_reset(struct rig *r, int i)
     s->qpn = (uint32_t)qpn;
 }
 
-/* RESET to `state`, through what lies between. */
+/* RESET or INIT to `state`, through what lies between. */
 static inline void rig_bring_up(struct rig *r, int side, enum mrc_qp_state state)
 {
     struct rig_side *s = &r->s[side];
@@ -167,8 +168,9 @@ static inline void rig_bring_up(struct rig *r, int side, enum mrc_qp_state state
     memcpy(a.dst, peer->addr, 16);
     if (state < MRC_QPS_INIT)
         return;
-    RIG_NEED(mrc_qp_modify(s->e, s->qpn, &a, MRC_QP_STATE | MRC_QP_ACCESS | MRC_QP_CAP, r->now) ==
-             MRC_OK);
+    if (rig_qp(s)->attr.state == MRC_QPS_RESET)
+        RIG_NEED(mrc_qp_modify(s->e, s->qpn, &a, MRC_QP_STATE | MRC_QP_ACCESS | MRC_QP_CAP,
+                               r->now) == MRC_OK);
     if (state < MRC_QPS_RTR)
         return;
     a.state = MRC_QPS_RTR;
