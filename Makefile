@@ -136,7 +136,7 @@ SAN := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-po
 .PHONY: asan
 asan: ## core, io and C tests under address and undefined sanitizers; the first report fails
 	UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) ctest B=build/asan X="$(SAN)"
-	UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) sim B=build/asan X="$(SAN)"
+	UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) sim SEEDS=100 B=build/asan X="$(SAN)"
 	UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) fuzz-random B=build/asan X="$(SAN)"
 
 # ---- tests ----------------------------------------------------------------------------------
@@ -150,13 +150,13 @@ test: ctest $(VENV)/.ext $(VENV)/.test build/bench/bare ## all tests, C and Pyth
 netns: $(VENV)/.ext $(VENV)/.test build/bench/bare ## only the tests in network namespaces
 	$(PYTEST) -m netns
 
-SEEDS ?= 200
+SEEDS ?= 300
 .PHONY: sim
 sim: $(B)/vopr ## whole engines in simulated networks: SEEDS=n for seeds 1..n, SEED=n replays one
 ifdef SEED
 	$(B)/vopr -v $(SEED)
 else
-	@$(B)/vopr 1 $(SEEDS) >$(B)/vopr.out 2>&1 && $(B)/vopr -f tools/seedbank.txt >>$(B)/vopr.out 2>&1 || \
+	@$(B)/vopr -c 1 $(SEEDS) >$(B)/vopr.out 2>&1 && $(B)/vopr -f tools/seedbank.txt >>$(B)/vopr.out 2>&1 || \
 	    { grep -E 'FAIL|PANIC|ERROR' $(B)/vopr.out || tail -20 $(B)/vopr.out; \
 	      echo "replay one: make sim SEED=n" >&2; exit 1; }; \
 	echo "simulation: seeds 1..$(SEEDS) and the seed bank passed"

@@ -20,6 +20,7 @@ void mrc_req_init(struct mrc_req *r, void *mem, uint32_t window_max, uint32_t sq
     r->sq_mask = mrc_pow2(sq_depth) - 1;
     r->sq_depth = sq_depth;
     mrc_path_cursor_init(&r->cursor, seed);
+    r->no_path_since = MRC_NEVER;
     r->probe_at = MRC_NEVER;
     r->ack_at = MRC_NEVER;
     r->train_ev = MRC_EV_NONE;
@@ -55,6 +56,7 @@ void mrc_req_start(struct mrc_req *r, struct mrc_psn sq_psn, mrc_ns now)
     r->probe_due = false;
     memset(r->probes, 0, sizeof r->probes);
     r->base_probe_due = false;
+    r->no_path_since = MRC_NEVER;
     r->ack_at = MRC_NEVER;
     r->ack_shift = 0;
     r->ack_query_due = false;
@@ -363,6 +365,10 @@ enum mrc_req_block mrc_req_tx(struct mrc_req *r, const struct mrc_req_ctx *c,
         why = req_tx_new(r, c, out);
     if (why == MRC_REQ_SENT && r->probe_at == MRC_NEVER)
         mrc_req_rearm(r, c);
+    if (why == MRC_REQ_SENT)
+        r->no_path_since = MRC_NEVER;
+    else if (why == MRC_REQ_NO_PATH && r->no_path_since == MRC_NEVER)
+        r->no_path_since = c->now;
     return why;
 }
 
@@ -386,6 +392,7 @@ void mrc_req_flush(struct mrc_req *r, const struct mrc_req_ctx *c, enum mrc_wc_s
     r->next = r->tail;
     r->next_pkt = 0;
     r->backlog = 0;
+    r->no_path_since = MRC_NEVER;
     r->probe_at = MRC_NEVER;
     r->ack_at = MRC_NEVER;
     r->hold_at = MRC_NEVER;

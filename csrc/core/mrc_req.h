@@ -100,6 +100,7 @@ struct mrc_req {
     uint32_t room;      /* PSNs above unack that may be out: less than `window` after a shortage */
     mrc_ns room_cut_ns; /* when it was halved last, 0: never */
     mrc_ns hold_at;     /* nothing leaves before; MRC_NEVER */
+    mrc_ns no_path_since; /* no EV has been usable since then; MRC_NEVER */
 };
 
 /* Why nothing leaves. */

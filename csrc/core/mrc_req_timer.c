@@ -72,8 +72,10 @@ static enum mrc_wc_status req_timed_out(struct mrc_req *r, mrc_ns now, mrc_ns in
 /* The timer of a packet starts at its transmission; T is the QP's, so the oldest expires first. */
 static mrc_ns req_timer(const struct mrc_req *r)
 {
+    /* D.6: the timers go on while no path is usable, or a peer that is gone would never be noticed:
+     * the probes that should heal a path are answered by its QP. */
     if (r->tx.head == MRC_SLOT_NIL)
-        return MRC_NEVER;
+        return r->no_path_since == MRC_NEVER ? MRC_NEVER : r->no_path_since + mrc_req_timeout_ns(r);
     return r->tx.slot[r->tx.head].sent_ns + mrc_req_timeout_ns(r);
 }
 
@@ -87,6 +89,8 @@ static enum mrc_wc_status req_expire(struct mrc_req *r, const struct mrc_req_ctx
 {
     const mrc_ns t = mrc_req_timeout_ns(r);
     c->stats->timeouts++;
+    if (r->tx.head == MRC_SLOT_NIL)
+        r->no_path_since = c->now;
     for (uint32_t n = 0; n < MRC_TICK_LOSE_MAX && r->tx.head != MRC_SLOT_NIL; n++) {
         struct mrc_slot *s = &r->tx.slot[r->tx.head];
         if (s->sent_ns + t > c->now)

@@ -333,11 +333,10 @@ TEST(world__dynamic_mpr_changes_under_way) /* FR 1, B.12 */
     CHECK(world_stats(w, f).outstanding > 256); /* uses more than what is to come */
     set_mpr_dest(w, 2);
     CHECK(world_run(w, w->now + MRC_MSEC)); /* what was on its way is done with */
-    f->qp.mpr = 2;                          /* from here on the world insists */
+    CHECK_EQ(f->window, 256);               /* told, and the world insists */
     const uint64_t slow = f->data_packets;
     CHECK(world_run(w, w->now + 5 * MRC_MSEC));
     const uint64_t slow_end = f->data_packets;
-    f->qp.mpr = 8;
     set_mpr_dest(w, 8);
     CHECK(world_run(w, w->now + MRC_MSEC));
     const uint64_t fast = f->data_packets;

@@ -20,6 +20,7 @@
 #include "../core/mrc_psn.h"
 #include "../sim/sim_link.h"
 #include "../sim/sim_queue.h"
+#include "world_cover.h"
 
 enum {
     WORLD_BURST = 32, /* packets per call of a door */
@@ -27,6 +28,9 @@ enum {
     WORLD_PSN_RING = 16384, /* more than twice the largest window */
     WORLD_GUARD = 256,      /* bytes around and between that nobody may touch */
     WORLD_PATHS_MAX = 256,
+    WORLD_FLOWS_MAX = 64,
+    WORLD_NO_FLOW = 0xFFFFFF,
+    WORLD_HELD_MAX = 256, /* packets that wait for a stalled host; more are lost */
     WORLD_DSCP_TRIMMED = 12,
     WORLD_DSCP_TRIMMED_LASTHOP = 16,
 };
@@ -49,21 +53,23 @@ struct world_cfg {
     uint16_t backups; /* of those, the last so many are reserve */
     uint16_t min_active;
     uint8_t planes;
-    mrc_ns start_ns;   /* clock at the beginning */
-    mrc_ns turn_ns;    /* a host looks at arrivals this long after the first one */
-    mrc_ns skew_ns;    /* path i takes i times this longer */
-    uint8_t trim_dscp; /* what a trimmed packet becomes: TRIMMED or TRIMMED_LASTHOP */
+    mrc_ns start_ns; /* clock at the beginning */
+    mrc_ns turn_ns;  /* a host looks at arrivals this long after the first one */
+    mrc_ns skew_ns;  /* path i takes i times this longer */
+    uint8_t
+        trim_dscp;    /* what a trimmed packet becomes: TRIMMED, TRIMMED_LASTHOP; 0: both in turn */
+    uint32_t ooo_max; /* receive budgets and the like, mrc_engine.h */
+    uint32_t imm_max;
+    uint8_t penalty_percent;
+    uint8_t icrc_skip_percent;
+    bool service_time;
+    bool late_rings; /* completion queues and events begin just before their indices wrap */
     struct sim_link_cfg link;
     struct mrc_cc_cfg cc;      /* one controller per ordered pair */
     struct sim_queue_cfg port; /* rate not 0: all links to a host end in one such port, which all
                                   who send to it share */
     uint8_t reverse;           /* enum mrc_reverse_rule */
     bool own_evs;              /* each host has EVs that the others do not know */
-    uint32_t ooo_max;          /* as in mrc_engine_cfg, of each host; all 0: off */
-    uint32_t imm_max;
-    uint8_t penalty_percent;
-    uint8_t icrc_skip_percent;
-    uint8_t service_time;
 };
 
 /* A QP at each of two hosts, connected. All zero but a, b: see world_qp_defaults. */
@@ -83,8 +89,9 @@ struct world_qp_cfg {
     uint8_t exp_cnt;
     uint8_t train_max;
     bool dynamic_mpr;
-    bool timestamps;
-    uint8_t recovery; /* enum mrc_recovery */
+    bool timestamps;   /* timestamps in data packets */
+    uint8_t recovery;  /* enum mrc_recovery */
+    bool late_numbers; /* MSN, RQMSN, AETH.msn, rcvd_bytes, ring indices begin before their wrap */
 };
 
 /* What one direction of a QP is to carry. */
@@ -106,7 +113,7 @@ struct world_wr {
     uint32_t rkey;
     uint32_t length;
     uint32_t imm;
-    uint16_t rqmsn; /* of an immediate, 1 and up (H18); else 0 */
+    uint16_t rqmsn; /* once its first packet has left */
     bool is_imm;
     bool signaled;
     bool solicited;
@@ -127,6 +134,9 @@ struct world_flow {
     uint32_t qpn_from;
     uint32_t qpn_to;
     uint32_t reverse; /* index of the other direction */
+    bool retired;     /* its QPs have begun another life, or are no more */
+    bool may_fail;    /* something was done to it that ends QPs */
+    bool noise;       /* packets that are not its own may reach its QPs */
     struct world_qp_cfg qp;
     struct world_load load;
     struct mrc_rand rand;
@@ -146,6 +156,7 @@ struct world_flow {
     uint64_t placed; /* all before this were seen in the responder's memory */
     uint8_t status;  /* enum mrc_wc_status of the first failure */
     bool dead;       /* the QP at `from` failed */
+    bool ended;      /* it was destroyed */
     /* responder's application */
     uint64_t recv_posted;
     uint64_t recv_taken; /* receives completed, flushed included */
@@ -156,7 +167,15 @@ struct world_flow {
     /* packets */
     struct world_sent *sent; /* ring by PSN */
     uint8_t *arrived;        /* bit per PSN: reached the responder intact */
-    uint64_t wr_sending;     /* work request whose packets are leaving for the first time */
+    struct mrc_psn max_arrived;
+    uint32_t window;     /* PSNs the requestor may be ahead of acked, as last told */
+    uint8_t mpr_min;     /* smallest window a SACK offered; 0: none did */
+    uint32_t rcvd_seen;  /* newest CC_STATE.rcvd_bytes that reached the requestor */
+    uint16_t msn_base;   /* of the message before the first */
+    uint16_t rqmsn;      /* last begun */
+    uint32_t msn_done;   /* what the responder's count of messages begins at */
+    uint64_t rcvd_start; /* and that of bytes */
+    uint64_t wr_sending; /* work request whose packets are leaving for the first time */
     uint32_t packet_next;
     struct mrc_psn psn_next;
     struct mrc_psn acked;     /* highest cumulative PSN that reached the requestor */
@@ -169,17 +188,10 @@ struct world_flow {
     uint64_t rtx_packets;
     mrc_ns last_data_ns; /* when a data packet last left */
     mrc_ns last_done_ns; /* when a work request last completed */
-    uint8_t mpr_min;     /* smallest window a SACK offered; 0: none did */
 };
 
-/* A packet in flight, as its receiver will see it. */
-struct world_packet {
-    struct sim_item item; /* first: a port gives these back */
-    struct mrc_rx_pkt rx;
-    struct world_packet *next;
-    uint32_t to;
-    uint8_t bytes[MRC_HDR_MAX + MRC_MTU_MAX + 8];
-};
+struct world_packet;  /* in flight; world_int.h */
+struct world_hostile; /* what the third host does; world_hostile.c */
 
 /* A packet on its way, for filters. */
 struct world_hop {
@@ -212,11 +224,15 @@ struct world_host {
     struct mrc_path_table **table;
     struct mrc_cc **cc;
     uint32_t *cc_id;
-    struct world_packet *inbox[WORLD_BURST];
-    uint32_t inbox_n;
     bool turn_queued;
     mrc_ns last_turn;
-    uint32_t turns_at_once; /* turns without time passing */
+    uint32_t turns_at_once;    /* turns without time passing */
+    mrc_ns stalled_until;      /* gets no turn before */
+    struct world_packet *held; /* what waits meanwhile, oldest first */
+    struct world_packet **held_end;
+    uint32_t held_n;
+    uint64_t asked;    /* data packets, probes, endpoint requests handed to it */
+    uint64_t answered; /* control packets it sent */
     struct sim_queue port;
 };
 
@@ -239,7 +255,11 @@ struct world {
     void *filter_arg;
     bool no_repost; /* receives that were used up are not posted again */
     mrc_crc32_fn crc;
-    FILE *trace;                                   /* a line per packet and completion, or NULL */
+    struct world_hostile *hostile; /* NULL: no third host */
+    uint64_t cover[WORLD_COVER_COUNT];
+    uint64_t packet_id; /* of the last packet that left */
+    FILE *trace;        /* a line per packet and completion, or NULL */
+    FILE *log;          /* the same for machines, docs/reference/trace.md, or NULL */
     struct mrc_ev_event events[WORLD_EVENTS_KEPT]; /* path events of host 0 and up, as polled */
     uint32_t events_n;
     void **blocks; /* everything allocated */
@@ -247,14 +267,24 @@ struct world {
     char failure[512]; /* "" while all is well */
 };
 
-/* ---- world.c: hosts, network, time ---- */
+/* ---- world_make.c ---- */
 struct world_cfg world_defaults(uint64_t seed);
-struct world_qp_cfg world_qp_defaults(void);
 struct world *world_new(const struct world_cfg *cfg);
+/* Write the log from here on; before anything is connected. */
+void world_log_to(struct world *w, FILE *log);
+void world_log_note(struct world *w, const char *what, uint32_t a, uint32_t b, uint32_t c);
 void world_free(struct world *w);
+
+/* ---- world_net.c ---- */
 struct sim_link *world_link(struct world *w, uint32_t from, uint32_t to, uint16_t path);
 /* Both directions of a path. */
 void world_cut(struct world *w, uint32_t a, uint32_t b, uint16_t path, bool cut);
+/* A packet that no engine sent reaches host `to` at that time; as_flow: it is a copy of one of this
+ * flow, WORLD_NO_FLOW: of none. The bytes are copied. */
+void world_inject(struct world *w, uint32_t to, const struct mrc_rx_pkt *rx, uint32_t as_flow,
+                  mrc_ns at);
+
+/* ---- world.c: time ---- */
 void world_at(struct world *w, mrc_ns at, world_action_fn fn, void *arg, uint32_t n);
 /* Until that time or the first failure; false when failed. */
 bool world_run(struct world *w, mrc_ns until);
@@ -262,26 +292,22 @@ bool world_run(struct world *w, mrc_ns until);
 void world_turn(struct world *w, uint32_t host);
 /* Let the engine at this host do what became possible (after posting). */
 void world_kick(struct world *w, uint32_t host);
+/* This host gets no turn for so long; what arrives waits in a buffer of WORLD_HELD_MAX. */
+void world_stall(struct world *w, uint32_t host, mrc_ns for_ns);
 /* Until all loads are done or their QPs are dead; failure when that takes longer than limit, or
  * when the quiet state afterwards is not clean. */
 bool world_finish(struct world *w, mrc_ns limit);
 void *world_alloc(struct world *w, size_t bytes); /* zeroed; freed with the world */
 __attribute__((format(printf, 2, 3))) void world_fail(struct world *w, const char *fmt, ...);
 void world_mix(struct world *w, uint64_t x); /* into the hash */
-
-void world_packet_free(struct world *w, struct world_packet *p);
-/* A packet has reached its host. */
-void world_arrive(struct world *w, struct world_packet *p);
-/* Cut to keep_bytes on the wire. */
-void world_trim(const struct world *w, struct mrc_rx_pkt *rx, uint32_t keep_bytes);
-
-/* ---- world_port.c: the port that all senders to a host share ---- */
-void world_port_init(struct world *w);
-/* What the port must know of a packet; cut: a link has trimmed it already. */
-void world_port_describe(struct world_packet *p, const struct sim_packet *sp, bool cut);
-void world_port_enter(struct world *w, struct world_packet *p);
+static inline void world_seen(struct world *w, enum world_cover what) { w->cover[what]++; }
+static inline void world_seen_if(struct world *w, bool yes, enum world_cover what)
+{
+    w->cover[what] += yes;
+}
 
 /* ---- world_flow.c: connections, memory, work ---- */
+struct world_qp_cfg world_qp_defaults(void);
 /* Index of the flow a -> b; b -> a is the next one. */
 uint32_t world_connect(struct world *w, const struct world_qp_cfg *qp, uint32_t bytes_max);
 void world_load(struct world *w, uint32_t flow, const struct world_load *load);
@@ -297,11 +323,39 @@ void world_memory_check(struct world *w, struct world_flow *f);
 struct mrc_qp_stats world_stats(struct world *w, const struct world_flow *f);      /* at `from` */
 struct mrc_qp_stats world_stats_peer(struct world *w, const struct world_flow *f); /* at `to` */
 
-/* ---- world_check.c: every packet that leaves or arrives ---- */
-/* Returns the WORLD_KIND of a packet that leaves host `from`; decoded in *pkt. */
+/* ---- world_life.c: what becomes of QPs ---- */
+/* Both QPs through RESET into a new life with numbers far from the old ones; what was posted is
+ * flushed. Index of the flow that takes the place of `flow`; its reverse is the next one. */
+uint32_t world_reset(struct world *w, uint32_t flow);
+/* The QP that sends this flow is destroyed with all it has to do; its peer is not told. */
+void world_destroy(struct world *w, uint32_t flow);
+/* The QP that sends this flow enters ERR. */
+void world_error(struct world *w, uint32_t flow);
+/* One work request with a key that is not one. */
+void world_bad_key(struct world *w, uint32_t flow);
+/* The application at this host takes nothing new for so long. */
+void world_pause(struct world *w, uint32_t host, mrc_ns for_ns);
+/* The responder of this flow offers another window (B.12). */
+void world_mpr(struct world *w, uint32_t flow, uint16_t mpr);
+/* After all is done: every QP is destroyed, each posted request has completed, all memory comes
+ * back. */
+void world_end(struct world *w);
+
+/* ---- world_hostile.c ---- */
+enum { WORLD_STRANGER = 1, WORLD_REPLAY = 2, WORLD_FORGE = 4 };
+/* A third host sees every packet and answers some with packets of its own until `end`. */
+void world_hostile(struct world *w, uint32_t kinds, uint32_t ppm, mrc_ns end);
+
+/* ---- world_cover.c ---- */
+const char *world_cover_name(uint32_t kind);
+/* At the end of a run: what links and engines counted themselves. */
+void world_cover_flow(struct world *w, const struct world_flow *f);
+void world_cover_links(struct world *w);
+
+/* ---- world_check.c: every packet that leaves ---- */
+/* Returns the WORLD_KIND of a packet that leaves host `from`; decoded in *pkt; *flow: whose. */
 uint32_t world_check_sent(struct world *w, uint32_t from, uint32_t to, uint16_t path,
-                          const struct mrc_rx_pkt *rx, struct mrc_pkt *pkt);
-void world_check_arrived(struct world *w, uint32_t to, const struct mrc_rx_pkt *rx);
+                          const struct mrc_rx_pkt *rx, struct mrc_pkt *pkt, uint32_t *flow);
 struct world_flow *world_flow_by_sender(struct world *w, uint32_t from, uint32_t to, uint32_t dqp);
 struct world_flow *world_flow_by_answer(struct world *w, uint32_t from, uint32_t to, uint32_t dqp);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Connections, their memory, the applications at both ends, and what they must see. */
-#include "world.h"
+#include "../core/mrc_engine_int.h"
+#include "world_int.h"
 
 enum { FLOW_SLACK = 64 }; /* targets begin anywhere in the first bytes of their slot */
 
@@ -40,6 +41,29 @@ static uint32_t flow_qp(struct world *w, uint32_t host, const struct world_qp_cf
     return (uint32_t)qpn;
 }
 
+/* Field reports 9, 11: what counts up begins where it soon wraps. Only a test can start there, so
+ * it reaches inside; nothing has been sent yet. */
+static void flow_late_numbers(struct world *w, struct world_flow *f)
+{
+    struct mrc_qp *const from = mrc_engine_qp(w->host[f->from].e, f->qpn_from);
+    struct mrc_qp *const to = mrc_engine_qp(w->host[f->to].e, f->qpn_to);
+    f->msn_base = (uint16_t)(0xFFFF - mrc_rand_below(&f->rand, 20));
+    f->rqmsn = (uint16_t)(0xFFFF - mrc_rand_below(&f->rand, 5));
+    from->req.msn = f->msn_base;
+    from->req.rqmsn = f->rqmsn;
+    from->req.head = from->req.next = from->req.tail = 0xFFFFFFFF - mrc_rand_below(&f->rand, 20);
+    from->req.tx.order = 0xFFFFFF00;
+    to->resp.msn_done = 0xFFFFFF - mrc_rand_below(&f->rand, 20);
+    to->resp.rx.rcvd_bytes = (UINT64_C(1) << 32) - 256 * (1 + mrc_rand_below(&f->rand, 100));
+    f->msn_done = to->resp.msn_done;
+    f->rcvd_start = to->resp.rx.rcvd_bytes;
+    f->rcvd_seen = mrc_rxtrack_rcvd_units(&to->resp.rx);
+    from->req.prev_rcvd = mrc_rxtrack_rcvd_units(&to->resp.rx);
+    to->resp.rq_head = to->resp.rq_tail = 0xFFFFFFFF - mrc_rand_below(&f->rand, 5);
+    to->resp.due_head = to->resp.due_tail = 0xFFFFFFFF - mrc_rand_below(&f->rand, 5);
+    to->resp.nack_head = to->resp.nack_tail = 0xFFFFFFFF - mrc_rand_below(&f->rand, 5);
+}
+
 static void flow_modify(struct world *w, uint32_t host, uint32_t peer, uint32_t qpn,
                         uint32_t peer_qpn, const struct world_qp_cfg *q, uint32_t sq_psn,
                         uint32_t rq_psn)
@@ -65,8 +89,10 @@ static void flow_modify(struct world *w, uint32_t host, uint32_t peer, uint32_t 
         .sack_threshold = q->sack_threshold,
         .timestamps = q->timestamps,
         .recovery = q->recovery,
-        .cap = MRC_QP_CAP_NO_SERVICE_TIME | (q->dynamic_mpr ? MRC_QP_CAP_DYNAMIC_MPR : 0u) |
-               (w->cfg.link.trim_bytes == 0 ? MRC_QP_CAP_NO_TRIM_NACK : 0u),
+        .cap = (w->cfg.service_time ? 0u : MRC_QP_CAP_NO_SERVICE_TIME) |
+               (q->dynamic_mpr ? MRC_QP_CAP_DYNAMIC_MPR : 0u) |
+               (w->cfg.link.trim_bytes == 0 && w->cfg.port.trim_bytes == 0 ? MRC_QP_CAP_NO_TRIM_NACK
+                                                                           : 0u),
     };
     a.src[0] = 0xFD;
     a.src[15] = (uint8_t)(host + 1);
@@ -116,6 +142,8 @@ static void flow_init(struct world *w, struct world_flow *f, uint32_t psn, uint3
 {
     mrc_rand_seed(&f->rand, mrc_mix64(w->cfg.seed + 77 * (uint64_t)(f - w->flow)));
     f->psn_next = mrc_psn(psn);
+    f->max_arrived = mrc_psn_add(f->psn_next, -1);
+    f->window = f->qp.mpr * MRC_MPR_UNIT;
     f->acked = mrc_psn_add(f->psn_next, -1);
     f->acked_tp = f->acked;
     f->cack_sent = f->acked;
@@ -132,18 +160,18 @@ static void flow_recv(struct world *w, struct world_flow *f)
     const uint64_t id = f->recv_posted;
     if (mrc_qp_post_recv(w->host[f->to].e, f->qpn_to, &id, 1) == 1)
         f->recv_posted++;
-    else
+    else if (world_stats_peer(w, f).state != MRC_QPS_ERR)
         world_fail(w, "receive %llu refused", (unsigned long long)id);
 }
 
-uint32_t world_connect(struct world *w, const struct world_qp_cfg *q, uint32_t bytes_max)
+/* Two QPs in RESET begin to talk. */
+static uint32_t flow_join(struct world *w, const struct world_qp_cfg *q, uint32_t qa, uint32_t qb,
+                          uint32_t bytes_max)
 {
     const uint32_t i = w->flows;
     struct world_flow *const ab = &w->flow[i];
     struct world_flow *const ba = &w->flow[i + 1];
-    const uint32_t qa = flow_qp(w, q->a, q);
-    const uint32_t qb = flow_qp(w, q->b, q);
-
+    MRC_ASSERT(w->flows + 2 <= WORLD_FLOWS_MAX);
     w->flows += 2;
     *ab = (struct world_flow){
         .from = q->a, .to = q->b, .qpn_from = qa, .qpn_to = qb, .reverse = i + 1, .qp = *q};
@@ -153,11 +181,30 @@ uint32_t world_connect(struct world *w, const struct world_qp_cfg *q, uint32_t b
     flow_init(w, ba, q->psn_ba, bytes_max);
     flow_modify(w, q->a, q->b, qa, qb, q, q->psn_ab, q->psn_ba);
     flow_modify(w, q->b, q->a, qb, qa, q, q->psn_ba, q->psn_ab);
+    if (q->late_numbers) {
+        flow_late_numbers(w, ab);
+        flow_late_numbers(w, ba);
+    }
+    world_log_flow(w, ab);
+    world_log_flow(w, ba);
     for (uint32_t k = 0; k < q->depth; k++) {
         flow_recv(w, ab);
         flow_recv(w, ba);
     }
     return i;
+}
+
+uint32_t world_connect(struct world *w, const struct world_qp_cfg *q, uint32_t bytes_max)
+{
+    return flow_join(w, q, flow_qp(w, q->a, q), flow_qp(w, q->b, q), bytes_max);
+}
+
+uint32_t world_reconnect(struct world *w, const struct world_flow *old,
+                         const struct world_qp_cfg *q, uint32_t qa, uint32_t qb)
+{
+    const uint32_t bytes_max =
+        (uint32_t)(old->slot_bytes - FLOW_SLACK - WORLD_GUARD); /* as before */
+    return flow_join(w, q, qa, qb, bytes_max);
 }
 
 /* ---- posting ---- */
@@ -207,7 +254,6 @@ static struct world_wr *flow_wr(struct world_flow *f, uint32_t length, bool imm,
         .rkey = f->rkey,
         .length = length,
         .imm = imm ? (uint32_t)mrc_rand_next(&f->rand) : 0,
-        .rqmsn = imm ? (uint16_t)(f->imm_posted + 1) : 0,
         .is_imm = imm,
         .signaled = signaled,
         .solicited = imm && mrc_rand_below(&f->rand, 2) != 0,
@@ -231,6 +277,7 @@ static bool flow_post(struct world *w, struct world_flow *f, const struct world_
     };
     if (wr->is_imm)
         f->imm_wr[f->imm_posted++ % f->slots] = f->posted;
+    world_log_post(w, f, wr);
     f->posted++;
     const int r = mrc_qp_post_send(w->host[f->from].e, f->qpn_from, &s, 1);
     if (r != 1)
@@ -260,7 +307,8 @@ static bool flow_refill(struct world *w, struct world_flow *f)
 {
     const uint64_t limit = f->load.outstanding != 0 ? f->load.outstanding : f->slots;
     bool any = false;
-    while (!f->dead && f->posted < f->load.messages && f->posted - f->completed < limit) {
+    while (!f->dead && !f->retired && f->posted < f->load.messages &&
+           f->posted - f->completed < limit) {
         const bool imm = mrc_rand_below(&f->rand, 100) < f->load.imm_percent;
         const bool quiet = mrc_rand_below(&f->rand, 100) < f->load.unsignaled_percent;
         /* The last one of a full queue must speak, or nobody learns that there is room. */
@@ -282,6 +330,8 @@ void world_load(struct world *w, uint32_t flow, const struct world_load *load)
 bool world_flow_done(const struct world *w, const struct world_flow *f)
 {
     const struct world_flow *const back = &w->flow[f->reverse];
+    if (f->retired)
+        return true;
     if (f->dead)
         return f->completed == f->posted;
     /* The peer's QP is gone: ours notices by its retry budget, never when that is unlimited. */
@@ -307,7 +357,7 @@ static void flow_placed(struct world *w, struct world_flow *f, uint64_t end)
 static struct world_flow *flow_of(struct world *w, uint32_t host, uint32_t qpn)
 {
     for (uint32_t i = 0; i < w->flows; i++)
-        if (w->flow[i].from == host && w->flow[i].qpn_from == qpn)
+        if (w->flow[i].from == host && w->flow[i].qpn_from == qpn && !w->flow[i].retired)
             return &w->flow[i];
     return NULL;
 }
@@ -335,8 +385,11 @@ static void flow_send_done(struct world *w, struct world_flow *f, const struct m
     }
     f->completed++;
     f->last_done_ns = w->now;
+    world_log_done(w, f, "send", f->completed - 1, wc->status);
+    if (wc->status == MRC_WC_WR_FLUSH_ERR)
+        world_seen(w, WORLD_C_FLUSHED);
     if (wc->status == MRC_WC_SUCCESS) {
-        if (f->dead)
+        if (f->status != 0)
             world_fail(w, "success after an error");
         flow_placed(w, f, f->completed);
         return;
@@ -357,6 +410,7 @@ static void flow_recv_done(struct world *w, struct world_flow *f, const struct m
         world_fail(w, "receive %llu completes, %llu is next", (unsigned long long)wc->wr_id,
                    (unsigned long long)f->recv_taken);
     f->recv_taken++;
+    world_log_done(w, f, "recv", f->imm_taken, wc->status);
     if (wc->status != MRC_WC_SUCCESS) {
         f->recv_status = wc->status;
         w->flow[f->reverse].dead = true; /* it is the same QP that sends there */
@@ -371,6 +425,7 @@ static void flow_recv_done(struct world *w, struct world_flow *f, const struct m
     if (wc->imm != wr->imm || wc->byte_len != wr->length || wc->opcode != MRC_WC_RECV_RDMA_WITH_IMM)
         world_fail(w, "immediate %08x of %u bytes delivered, %08x of %u is next", wc->imm,
                    wc->byte_len, wr->imm, wr->length);
+    world_seen(w, WORLD_C_IMM);
     flow_placed(w, f, n + 1);
     if (!w->no_repost)
         flow_recv(w, f);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* One port in front of each host: the bottleneck of everybody who sends there. */
-#include "world.h"
+#include "world_int.h"
 
 void world_port_init(struct world *w)
 {
