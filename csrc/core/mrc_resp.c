@@ -150,8 +150,8 @@ static void resp_duplicate(struct mrc_resp *r, const struct mrc_resp_ctx *c,
     const struct mrc_psn psn = mrc_psn(p->psn);
     c->stats->duplicates_received++;
     const bool far = mrc_psn_diff(r->rx.cack, psn) > (int32_t)r->rx.window;
-    if (far && r->stale_duplicates++ % MRC_STALE_DUP_PERIOD != 0)
-        return; /* H35 */
+    if (far && !p->a && r->stale_duplicates++ % MRC_STALE_DUP_PERIOD != 0)
+        return; /* H35; with A it asks for a lost transport ACK, which must not fail (H16) */
     const struct mrc_sack_due d = resp_trigger(c, p, ev, mark);
     resp_sack_due(r, &d);
     if (!p->a)

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a responder owes its peer: SACKs, NACKs, transport ACKs (MRC B.4, B.6, B.7).
+
+Told what makes an answer due and each answer that leaves; raises ForbiddenError for an answer that
+is wrong or that nothing asked for, and, when nothing more leaves, for one that is still owed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum
+
+from mrc.model import psn, wire
+from mrc.model.ends import Arrival, Ends, differences, header_of, stamp
+from mrc.model.path import ForbiddenError, forbid
+from mrc.model.rxtrack import Receiver
+from mrc.model.wire import NackReason, Op, Packet, Syndrome
+
+FLOOR = 1024  # what a small packet counts for the threshold (B.4, trigger 1)
+OLD_DUPLICATES = 64  # duplicates from far behind, of which one is answered (H35)
+REMEMBERED = 32  # answers of one burst that an implementation must be able to owe
+OOO_MAX = 0x7FFF  # A.8
+
+
+class Why(Enum):
+    """Triggers of a SACK, by their number in B.4."""
+
+    THRESHOLD = 1
+    ASKED = 2
+    MARKED = 3
+    ECHO = 4
+    PROBE = 5
+    GAP_CLOSED = 6
+    DUPLICATE = 7
+    FIRST = 8
+    OLD_DUPLICATE = 9  # trigger 7 within H35
+
+
+SINGLE = frozenset({Why.MARKED, Why.ECHO, Why.PROBE})  # each says something of its own packet
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A packet that makes a SACK due, or (must not set) may."""
+
+    why: frozenset[Why]
+    number: int  # its PSN, or the probe's id
+    entropy: int
+    timestamp: int  # 0: it had none
+    ce: bool
+    rtx: bool
+    must: bool = True
+
+    @property
+    def single(self) -> bool:
+        """Whether no SACK for another packet can stand for it."""
+        return self.must and bool(self.why & SINGLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What the tracker did with an accepted packet."""
+
+    number: int
+    fresh: bool  # nothing had arrived before
+    ooo_before: int
+    ar_passed: bool
+
+
+@dataclass(slots=True)
+class Acking:
+    """The answers of one responder. completed: messages, kept by the responder."""
+
+    ends: Ends
+    track: Receiver
+    threshold: int
+    dynamic_mpr: bool
+    completed: int = 0
+    failed: bool = False
+    ar_passed: int = field(init=False)  # newest packet with A that cack has passed
+    ar_waits: bool = field(init=False, default=False)  # table 7-5: prev_ar
+    counter: tuple[int, int] = field(init=False, default=(0, 0))  # sack_trigger_cnt: least, most
+    old: tuple[int, int] = field(init=False, default=(0, 0))  # duplicates from far behind, answered
+    old_quiet: int = field(init=False, default=0)  # of them since a SACK
+    triggers: list[Trigger] = field(init=False, default_factory=list)
+    since: int = field(init=False, default=0)  # SACKs since the last settling
+    last: Trigger | None = field(init=False, default=None)
+    acks: int = field(init=False, default=0)  # transport ACKs that may leave
+    ack_owed: bool = field(init=False, default=False)
+    nacks: list[Packet] = field(init=False, default_factory=list)
+    nak: tuple[int, Syndrome] | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self.ar_passed = self.track.cack
+
+    # ---- what becomes due ----------------------------------------------------------------------
+
+    def accepted(self, a: Arrival, taken: Taken) -> None:
+        """A new packet: triggers 1 to 4, 6 and 8 (B.4), transport ACK (B.6)."""
+        bth, why = a.packet.bth, set()
+        least, most = self.counter  # what "packet bytes" are is open: payload, or nominal size
+        least += max(len(a.packet.payload), FLOOR)
+        most += max(a.nominal, FLOOR)
+        self.counter = least, most
+        if taken.fresh:
+            why.add(Why.FIRST)
+        if bth.a:
+            why.add(Why.ASKED)
+            self.ar_waits = True
+        if self.ar_waits and self.track.ooo_count == 0:
+            if taken.ooo_before or not bth.a:
+                why.add(Why.GAP_CLOSED)
+            self.ar_waits = False
+        if least >= self.threshold:
+            why.add(Why.THRESHOLD)
+        if why or a.ce or bth.rtx:
+            self._trigger(a, taken.number, why, stamp(a.packet))
+        elif most >= self.threshold:
+            self._trigger(a, taken.number, {Why.THRESHOLD}, stamp(a.packet), must=False)
+        if taken.ar_passed:
+            self.ar_passed = self.track.cack
+            self._owe_ack()
+
+    def duplicate(self, a: Arrival) -> None:
+        """B.3, B.4 trigger 7, B.6. From farther behind than a window, one in 64 is answered (H35).
+
+        Not so with BTH.A: that is how a lost transport ACK is asked for again (H16).
+        """
+        bth, track = a.packet.bth, self.track
+        number, asks = psn.unwrap(bth.psn, track.cack), bool(bth.a) and a.trim is None
+        why, must = {Why.DUPLICATE}, True
+        if number < track.cack - track.window and not asks:
+            self.old = self.old[0] + 1, self.old[1]
+            self.old_quiet += 1
+            why, must = {Why.OLD_DUPLICATE}, self.old_quiet >= OLD_DUPLICATES
+        self._trigger(a, number, why, stamp(a.packet), must=must)
+        if asks and number <= track.cack:
+            self._owe_ack()
+        elif asks:
+            self.acks += 1  # it covers nothing new, but harms nobody
+
+    def probe(self, a: Arrival) -> None:
+        """B.11."""
+        peth = header_of(a.packet.peth)
+        self._trigger(a, peth.probe_id, {Why.PROBE}, peth.tx_timestamp)
+
+    def refuse(self, a: Arrival, reason: NackReason) -> None:
+        """B.7."""
+        number, time = a.packet.bth.psn, stamp(a.packet)
+        said = {"nack_reason": reason, "nack_psn": number, "tx_timestamp": time}
+        neth = wire.Neth(entropy=a.ev, **said, **self.ends.ids)
+        self.nacks.append(Packet(self.ends.bth(Op.NACK, number), neth=neth))
+
+    def fail(self, nak: tuple[int, Syndrome] | None) -> None:
+        """The queue pair failed: nothing is owed any more but a NAK (B.6, B.14).
+
+        What was due before may still leave.
+        """
+        self.failed, self.nak, self.ack_owed = True, nak, False
+        self.triggers = [replace(t, must=False) for t in self.triggers]
+
+    def _owe_ack(self) -> None:
+        self.ack_owed = True
+        self.acks += 1
+
+    def _trigger(
+        self, a: Arrival, number: int, why: set[Why], timestamp: int, *, must: bool = True
+    ) -> None:
+        rtx = bool(a.packet.bth.rtx)
+        reasons = why | ({Why.MARKED} if a.ce else set()) | ({Why.ECHO} if rtx else set())
+        self.triggers.append(
+            Trigger(frozenset(reasons), number, a.ev, timestamp, a.ce, rtx, must=must)
+        )
+
+    # ---- what leaves ---------------------------------------------------------------------------
+
+    def sack_for(self, t: Trigger) -> Packet:
+        """Return the SACK that t causes now (B.4)."""
+        probe, track = Why.PROBE in t.why, self.track
+        offset = psn.diff(t.number, 0, 16) if probe else t.number - track.cack
+        said = track.expected_sack()
+        seth = wire.Seth(
+            m=int(t.ce),
+            pr=int(probe),
+            ack_psn_offset=max(offset, -(1 << 15)),  # farther is not expressible; received as well
+            entropy=t.entropy,
+            cack_psn=psn.wrap(track.cack),
+            mpr=track.window // 128 if self.dynamic_mpr else 0,
+            sack_offset=said.offset,
+            sack_bitmap=said.bitmap,
+            **self.ends.ids,
+        )
+        state = wire.CcState(
+            tx_timestamp=t.timestamp,
+            ooo_count=min(track.ooo_count, OOO_MAX),
+            rcvd_bytes=track.rcvd_units,
+        )
+        bth = self.ends.bth(Op.SACK, track.cack, rtx=int(t.rtx))
+        return Packet(bth, seth=seth, cc_state=state)
+
+    def emit(self, p: Packet) -> None:
+        """Check a packet of the responder that leaves now."""
+        kinds = {Op.SACK: self._on_sack, Op.ACK: self._on_ack, Op.NACK: self._on_nack}
+        forbid(p.bth.opcode not in kinds, f"a responder does not send {p.bth.opcode:#x}")
+        kinds[Op(p.bth.opcode)](p)
+
+    def _on_sack(self, p: Packet) -> None:
+        for t in self.triggers:
+            if p == self.sack_for(t):
+                self.triggers.remove(t)
+                self._told(t)
+                return
+        again = self.last
+        if again is not None and self.track.unreported:  # the rest of a wide window
+            plain = replace(again, ce=False, rtx=False)
+            if p in (self.sack_for(again), self.sack_for(plain)):
+                self._told(again)
+                return
+        forbid(not self.triggers, "a SACK that nothing asked for")
+        expected = self.sack_for(self.triggers[-1])
+        parts = [(getattr(p, n), getattr(expected, n)) for n in ("bth", "seth", "cc_state")]
+        wrong = "; ".join(differences(a, b, [f.name for f in fields(a)]) for a, b in parts)
+        forbid(True, f"SACK that fits none of {len(self.triggers)} triggers: {wrong}")
+
+    def _told(self, t: Trigger) -> None:
+        said = self.track.expected_sack()
+        self.track.unreported -= said.psns(self.track.cack)
+        self.last, self.since = t, self.since + 1
+        self.counter, self.old_quiet = (0, 0), 0
+        if Why.OLD_DUPLICATE in t.why:
+            self.old = self.old[0], self.old[1] + 1
+            often = self.old[1] > 1 + self.old[0] // OLD_DUPLICATES
+            forbid(often, f"{self.old[1]} SACKs for {self.old[0]} duplicates from far behind (H35)")
+
+    def _on_ack(self, p: Packet) -> None:
+        aeth = header_of(p.aeth)
+        if aeth.syndrome != Syndrome.ACK:
+            self._on_nak(p, aeth.syndrome)
+            return
+        forbid(not self.acks, "a transport ACK that nothing asked for")
+        covered = psn.diff(p.bth.psn, self.ar_passed)
+        forbid(self.ack_owed and covered < 0, f"transport ACK {-covered} before what asked for it")
+        forbid(psn.after(p.bth.psn, self.track.cack), "transport ACK of what is not complete")
+        forbid(p.bth != self.ends.bth(Op.ACK, p.bth.psn), f"transport ACK with {p.bth}")
+        expected = wire.Aeth(Syndrome.ACK, psn.wrap(self.completed))
+        at_cack = p.bth.psn == psn.wrap(self.track.cack)
+        forbid(at_cack and aeth != expected, f"{aeth}, expected {expected}")
+        forbid(self._sacks_owed(), "transport ACK before the SACK (H15)")
+        self.acks, self.ack_owed = self.acks - 1, False
+
+    def _on_nak(self, p: Packet, said: int) -> None:
+        nak, self.nak = self.nak, None
+        if nak is None:
+            raise ForbiddenError("a NAK without a reason, or a second one")
+        number, syndrome = nak
+        forbid(p.bth != self.ends.bth(Op.ACK, number), f"NAK {p.bth}, not of {number}")
+        forbid(said != syndrome, f"syndrome {said:#x}, not {syndrome:#x}")
+
+    def _sacks_owed(self) -> list[Trigger]:
+        """One SACK tells what all plain triggers of a burst want told; single ones do not share."""
+        if self.since == 0:
+            return [t for t in self.triggers if t.must]
+        return [t for t in self.triggers if t.single] if self.since < REMEMBERED else []
+
+    def _on_nack(self, p: Packet) -> None:
+        forbid(p not in self.nacks, f"NACK {p.bth} {p.neth}, owed are {self.nacks}")
+        self.nacks.remove(p)
+
+    def settle(self) -> None:
+        """Nothing more wants to leave: check that nothing is still owed."""
+        forbid(self._sacks_owed(), f"no SACK for {self._sacks_owed()}")
+        forbid(self.ack_owed, "no transport ACK")
+        forbid(self.nacks and not self.failed, f"no NACK: {self.nacks}")
+        forbid(self.nak is not None, f"no NAK {self.nak}")
+        self.triggers, self.nacks, self.since, self.acks = [], [], 0, 0
+
+    # ---- a responder that answers at once ------------------------------------------------------
+
+    def answers(self) -> list[Packet]:
+        """Return what leaves now, if everything does, and no more than must."""
+        found = []
+        for p in self._due():
+            self.emit(p)
+            found.append(p)
+        self.settle()
+        return found
+
+    def _due(self) -> Iterator[Packet]:
+        if self.nak is not None:
+            number, syndrome = self.nak
+            yield Packet(self.ends.bth(Op.ACK, number), aeth=wire.Aeth(syndrome))
+        due = [t for t in self.triggers if t.must]
+        nacks = [] if self.failed else list(self.nacks)
+        plain = [t for t in due if not t.single]
+        for t in [t for t in due if t.single] + plain[-1:]:
+            yield self.sack_for(t)
+        self.triggers = []
+        if self.ack_owed:
+            aeth = wire.Aeth(Syndrome.ACK, psn.wrap(self.completed))
+            yield Packet(self.ends.bth(Op.ACK, self.track.cack), aeth=aeth)
+        yield from nacks

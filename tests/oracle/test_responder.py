@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The core's responder beside the model's: arbitrary arrivals, every answer judged (B.3 to B.8)."""
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from mrc.model import psn, wire
+from mrc.model.ends import Arrival, Memory
+from mrc.model.responder import Responder, Setup
+from mrc.model.rxtrack import Verdict
+from mrc.model.wire import Bth, NackReason, Op, Packet, Peth
+from tests.oracle.budget import budget
+from tests.oracle.engine_core import (
+    CE,
+    DSCP_CONTROL,
+    DSCP_DATA,
+    DSCP_TRIMMED,
+    DSCP_TRIMMED_LASTHOP,
+    ECT0,
+    CoreEngine,
+    Options,
+    Wired,
+    model_drops,
+    same_completions,
+)
+from tests.oracle.traffic import Shape, Stream, dressed
+
+PEER = 0x654321
+NOWHERE = 0xC777  # an EV that the core's own table does not have
+TRIMS = {NackReason.TRIMMED: DSCP_TRIMMED, NackReason.TRIMMED_LASTHOP: DSCP_TRIMMED_LASTHOP}
+SHAPES = st.builds(
+    Shape,
+    length=st.integers(0, 1300) | st.sampled_from([0, 1, 255, 256, 257, 512]),
+    imm=st.booleans(),
+    solicited=st.booleans(),
+    asks=st.booleans(),
+)
+DISTANCE = st.integers(-40, 200) | st.sampled_from([1, 1, 1, 2, 3, 64, 65, 66, 127, 128, 129])
+FAR = st.integers(-(1 << 23), (1 << 23) - 1) | st.sampled_from(
+    [(1 << 22) + 128 + i for i in (-2, -1, 0, 1)] + [-(1 << 22) + i for i in (-2, -1, 0, 1)]
+)
+STAMP = st.none() | st.integers(0, 0xFFFF)
+LOOKS = st.fixed_dictionaries(
+    {"a": st.booleans(), "rtx": st.booleans(), "ce": st.booleans(), "timestamp": STAMP}
+)
+
+
+class ResponderMachine(RuleBasedStateMachine):
+    """A peer that may be anything between faithful and hostile."""
+
+    core: CoreEngine
+    model: Responder
+
+    @initialize(
+        first=st.integers(0, 0xFFFFFF) | st.integers(0xFFFFC0, 0xFFFFFF),
+        mpr=st.integers(1, 2),
+        threshold=st.sampled_from([0, 1024, 4096, 32768]),
+        shapes=st.lists(SHAPES, min_size=1, max_size=6),
+        wimm=st.integers(1, 5),
+        fatal=st.sampled_from([False, False, True]),
+    )
+    def start(
+        self,
+        first: int,
+        mpr: int,
+        threshold: int,
+        shapes: list[Shape],
+        wimm: int,
+        fatal: bool,
+    ) -> None:
+        o = Options(side=0, rq_psn=first, mpr=mpr, sack_threshold=threshold, max_wimm_dest=wimm)
+        self.core = CoreEngine(o, 1_000_000)
+        self.core.connect(PEER)
+        self.regions = [
+            self.core.register(5000),
+            self.core.register(600, writable=False),
+            self.core.register(600, pd=8),
+        ]
+        memory = Memory({r.key: r for r in self.regions})
+        setup = Setup(self.core.ends, first, mpr, wimm, threshold or 16384)
+        self.model = Responder(setup, memory)
+        self.stream = Stream(first, self.core.qpn, o.mtu, self.regions[0], shapes)
+        self.fatal, self.posted, self.broken = fatal, 0, False
+
+    # ---- giving --------------------------------------------------------------------------------
+
+    def give(self, p: Packet, ev: int, *, ce: bool = False, trim: NackReason | None = None, keep: int | None = None) -> None:
+        """One packet to both, and what both say at once."""
+        self.broken = True
+        if not self.fatal:
+            self.receives(16)
+        dscp = DSCP_DATA if trim is None else TRIMS[trim]
+        w = Wired(p, ev, dscp << 2 | (CE if ce else ECT0))
+        seen = p
+        if trim is not None:  # what is left of it
+            seen = wire.decode((w.transport + bytes(4))[:keep], trimmed=True)
+        counted = self.core.rx(w, keep=keep)
+        arrival = Arrival(seen, ev, w.nominal, ce, trim)
+        self.model.arrive(arrival, model_drops(counted))
+        self.broken = False
+
+    def receives(self, most: int) -> None:
+        """Post receives up to the depth of the queue."""
+        while len(self.model.recvs) < most and self.model.error is None:
+            self.posted += 1
+            assert self.core.post_recv(self.posted)
+            self.model.post_recv(self.posted)
+
+    def at(self, e: int) -> int:
+        """Return the number in the stream of the packet e after cack."""
+        return self.model.track.cack + e - self.model.setup.rq_psn
+
+    def tame(self, p: Packet) -> bool:
+        """Whether a faithful peer could have this packet in flight (B.8)."""
+        if self.fatal or p.immdt is None:
+            return True
+        meth = p.meth
+        assert meth is not None
+        ahead = psn.diff(meth.rqmsn, self.model.delivered, 16)
+        return ahead <= self.model.setup.max_wimm_dest
+
+    def data(self, e: int, looks: dict[str, Any], ev: int) -> None:
+        """The packet e after cack, if the stream reaches back so far."""
+        if self.at(e) < 0:
+            return
+        p = self.stream.packet(self.at(e))
+        if self.tame(p):
+            bits = {"a": int(looks["a"] or p.bth.a), "rtx": int(looks["rtx"])}
+            self.give(dressed(p, timestamp=looks["timestamp"], **bits), ev, ce=looks["ce"])
+
+    @rule(e=DISTANCE, looks=LOOKS, ev=st.integers(0, 4))
+    def packet(self, e: int, looks: dict[str, Any], ev: int) -> None:
+        self.data(e, looks, [*self.core.evs, NOWHERE][ev])
+
+    @rule(
+        start=st.integers(-5, 120),
+        length=st.integers(1, 80),
+        holes=st.sets(st.integers(0, 80), max_size=8),
+        step=st.sampled_from([1, 7, 11]),
+        timestamp=STAMP,
+        ce=st.integers(0, 60),
+    )
+    def burst(self, start: int, length: int, holes: set[int], step: int, timestamp: int, ce: int) -> None:
+        """A run of packets with holes, in an order of its own, before anything is answered."""
+        cack = self.model.track.cack
+        numbers = [cack + start + i for i in range(length) if i not in holes]
+        for k in range(len(numbers)):
+            number = numbers[k * step % len(numbers)]
+            looks = {"a": False, "rtx": False, "ce": k == ce, "timestamp": timestamp}
+            self.data(number - self.model.track.cack, looks, self.core.evs[k % 4])
+
+    @rule(times=st.integers(1, 30))
+    def next_ones(self, times: int) -> None:
+        """The packets right above cack."""
+        for _ in range(times):
+            self.data(1, {"a": False, "rtx": False, "ce": False, "timestamp": None}, 0xC000)
+
+    @rule(times=st.integers(1, 150), e=st.integers(-90, 0))
+    def again(self, times: int, e: int) -> None:
+        """The same old packet, over and over (H35)."""
+        for _ in range(times):
+            self.data(e, {"a": False, "rtx": False, "ce": False, "timestamp": 5}, 0xC000)
+
+    @rule(e=FAR, looks=LOOKS)
+    def far(self, e: int, looks: dict[str, Any]) -> None:
+        """Anywhere in the PSN space (H8)."""
+        p = self.stream.packet(3)
+        number = psn.wrap(self.model.track.cack + e)
+        if self.model.track.verdict(number) is not Verdict.NEW:
+            self.give(dressed(p, timestamp=looks["timestamp"], psn=number), 0xC000, ce=looks["ce"])
+
+    @rule(
+        e=DISTANCE,
+        looks=LOOKS,
+        trim=st.sampled_from(list(TRIMS)),
+        keep=st.sampled_from([16, 20, 24, 32, 36, 40, 60]),
+    )
+    def trimmed(self, e: int, looks: dict[str, Any], trim: NackReason, keep: int) -> None:
+        """A switch cut it (A.13.6)."""
+        if self.at(e) < 0:
+            return
+        p = dressed(self.stream.packet(self.at(e)), timestamp=looks["timestamp"], a=looks["a"])
+        if keep >= 16 + 4 * p.bth.ts:
+            self.give(p, 0xC000, ce=looks["ce"], trim=trim, keep=keep)
+
+    @rule(number=st.integers(0, 0xFFFF), time=st.integers(0, 0xFFFF), ce=st.booleans())
+    def probe(self, number: int, time: int, ce: bool) -> None:
+        bth = Bth(opcode=Op.PROBE, dqp=self.core.qpn)
+        self.give(Packet(bth, peth=Peth(probe_id=number, tx_timestamp=time)), 0xC000, ce=ce)
+
+    @rule(e=DISTANCE, length=st.sampled_from([0, 1, 255, 256, 257, 300]), op=st.sampled_from(Op))
+    def wrong_length(self, e: int, length: int, op: Op) -> None:
+        """A payload that the opcode cannot have (A.1)."""
+        if self.at(e) < 0 or op not in wire.WRITES:
+            return
+        p = self.stream.packet(self.at(e))
+        p = replace(p, payload=bytes(length), immdt=wire.ImmDt(1) if op in wire.WITH_IMM else None)
+        p = dressed(p, opcode=op)
+        if self.model._malformed(p):
+            self.give(p, 0xC000)
+
+    @precondition(lambda self: self.fatal)
+    @rule(e=st.integers(1, 5), region=st.integers(0, 3), va=st.sampled_from([-1, 0, 600, 4900]))
+    def no_access(self, e: int, region: int, va: int) -> None:
+        """Wrong key, read-only, another domain, out of bounds (B.3)."""
+        p = self.stream.packet(self.at(e))
+        if p.payload and p.reth is not None:
+            key = self.regions[region].key if region < 3 else 0xDEAD
+            start = self.regions[region % 3].start
+            self.give(replace(p, reth=replace(p.reth, r_key=key, va=start + va)), 0xC000)
+
+    @rule(
+        e=st.integers(1, 5),
+        what=st.sampled_from(["spoil", "stranger", "dqp"]),
+    )
+    def not_for_us(self, e: int, what: str) -> None:
+        """Counted by name, no state changed (B.15)."""
+        p = self.stream.packet(self.at(e))
+        if what == "dqp":
+            counted = self.core.rx(Wired(dressed(p, dqp=self.core.qpn ^ 1), 0xC000, ECT0))
+            assert counted == {"qpn"}
+        else:
+            counted = self.core.rx(Wired(p, 0xC000, ECT0), **{what: True})
+            assert counted == {"spoil": {"icrc"}, "stranger": {"peer"}}[what]
+
+    @rule(most=st.integers(0, 16))
+    def post(self, most: int) -> None:
+        self.receives(most)
+
+    # ---- what comes back -----------------------------------------------------------------------
+
+    @rule(time=st.integers(0, 10_000_000))
+    def pause(self, time: int) -> None:
+        self.core.tick(self.core.now + time)
+
+    @rule()
+    def drain(self) -> None:
+        """All answers leave."""
+        self.broken = True  # until it is known better: no second failure on top of one
+        while (w := self.core.tx_one()) is not None:
+            assert w.tclass == DSCP_CONTROL << 2, "control class, Not-ECT (A.13.5)"
+            assert w.ev in self.core.evs
+            self.model.acking.emit(w.packet)
+        self.model.acking.settle()
+        self.broken = False
+
+    @invariant()
+    def same(self) -> None:
+        if not hasattr(self, "model"):
+            return
+        for region in self.regions:
+            assert self.core.content(region) == bytes(region.data)
+        said, expected = self.core.poll(recv=True), self.model.completions
+        assert same_completions(said, expected), (said, expected)
+        self.model.completions = []
+        assert self.core.failed == (self.model.error is not None)
+        assert not self.core.poll(recv=False)
+
+    def teardown(self) -> None:
+        """Nothing stays owed."""
+        if hasattr(self, "model") and not self.broken:
+            self.drain()
+            self.same()
+
+
+TestResponder: Any = ResponderMachine.TestCase
+TestResponder.settings = budget(100, 30)
