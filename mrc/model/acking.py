@@ -17,7 +17,7 @@ from mrc.model.wire import NackReason, Op, Packet, Syndrome
 
 FLOOR = 1024  # what a small packet counts for the threshold (B.4, trigger 1)
 OLD_DUPLICATES = 64  # duplicates from far behind, of which one is answered (H35)
-REMEMBERED = 32  # answers of one burst that an implementation must be able to owe
+REMEMBERED = 16  # answers of one burst that an implementation must be able to owe
 OOO_MAX = 0x7FFF  # A.8
 
 
@@ -73,7 +73,8 @@ class Acking:
     ends: Ends
     track: Receiver
     threshold: int
-    dynamic_mpr: bool
+    mpr_most: int = 0  # dynamic MPR: the largest offer, units; 0: off
+    penalty: int = 0  # E.6
     completed: int = 0
     failed: bool = False
     ar_passed: int = field(init=False)  # newest packet with A that cack has passed
@@ -87,7 +88,10 @@ class Acking:
     acks: int = field(init=False, default=0)  # transport ACKs that may leave
     ack_owed: bool = field(init=False, default=False)
     nacks: list[Packet] = field(init=False, default_factory=list)
-    nak: tuple[int, Syndrome] | None = field(init=False, default=None)
+    refused: int = field(init=False, default=0)  # NACKs since the last settling
+    cause: tuple[int, Syndrome] | None = field(init=False, default=None)  # PSN; what the NAK says
+    naks: int = field(init=False, default=0)  # NAKs that may leave
+    nak_owed: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self.ar_passed = self.track.cack
@@ -118,7 +122,8 @@ class Acking:
             self._trigger(a, taken.number, {Why.THRESHOLD}, stamp(a.packet), must=False)
         if taken.ar_passed:
             self.ar_passed = self.track.cack
-            self._owe_ack()
+            self.ack_owed = True
+            self.acks += 1
 
     def duplicate(self, a: Arrival) -> None:
         """B.3, B.4 trigger 7, B.6. From farther behind than a window, one in 64 is answered (H35).
@@ -127,16 +132,16 @@ class Acking:
         """
         bth, track = a.packet.bth, self.track
         number, asks = psn.unwrap(bth.psn, track.cack), bool(bth.a) and a.trim is None
+        self.acks += bth.a  # may leave: it covers nothing new, but harms nobody
         why, must = {Why.DUPLICATE}, True
         if number < track.cack - track.window and not asks:
             self.old = self.old[0] + 1, self.old[1]
             self.old_quiet += 1
             why, must = {Why.OLD_DUPLICATE}, self.old_quiet >= OLD_DUPLICATES
         self._trigger(a, number, why, stamp(a.packet), must=must)
-        if asks and number <= track.cack:
-            self._owe_ack()
-        elif asks:
-            self.acks += 1  # it covers nothing new, but harms nobody
+        if asks and number > track.cack:  # due when cack passes a packet that had A
+            track.got[number] = True, track.got[number][1]
+        self.ack_owed |= asks and number <= track.cack
 
     def probe(self, a: Arrival) -> None:
         """B.11."""
@@ -150,17 +155,26 @@ class Acking:
         neth = wire.Neth(entropy=a.ev, **said, **self.ends.ids)
         self.nacks.append(Packet(self.ends.bth(Op.NACK, number), neth=neth))
 
+    def repeat(self, a: Arrival) -> None:
+        """The queue pair has failed, the peer goes on: it may be told again, or for the first time.
+
+        Here the text leaves the choice between the NAK and UNEXP_EVENT, which ends the peer's too.
+        """
+        self.naks += self.cause is not None
+        if self.cause is None:
+            probe = a.packet.peth is not None
+            number = psn.wrap(self.track.cack) if probe else a.packet.bth.psn
+            bth = replace(a.packet.bth, psn=number)
+            self.refuse(replace(a, packet=replace(a.packet, bth=bth)), NackReason.UNEXP_EVENT)
+
     def fail(self, nak: tuple[int, Syndrome] | None) -> None:
         """The queue pair failed: nothing is owed any more but a NAK (B.6, B.14).
 
         What was due before may still leave.
         """
-        self.failed, self.nak, self.ack_owed = True, nak, False
+        self.failed, self.cause, self.naks = True, nak, int(nak is not None)
+        self.nak_owed, self.ack_owed = nak is not None, False
         self.triggers = [replace(t, must=False) for t in self.triggers]
-
-    def _owe_ack(self) -> None:
-        self.ack_owed = True
-        self.acks += 1
 
     def _trigger(
         self, a: Arrival, number: int, why: set[Why], timestamp: int, *, must: bool = True
@@ -173,18 +187,18 @@ class Acking:
 
     # ---- what leaves ---------------------------------------------------------------------------
 
-    def sack_for(self, t: Trigger) -> Packet:
-        """Return the SACK that t causes now (B.4)."""
+    def sack_for(self, t: Trigger, mpr: int = 0) -> Packet:
+        """Return the SACK that t causes now (B.4). mpr: the window offered, 0: the largest."""
         probe, track = Why.PROBE in t.why, self.track
         offset = psn.diff(t.number, 0, 16) if probe else t.number - track.cack
         said = track.expected_sack()
         seth = wire.Seth(
             m=int(t.ce),
             pr=int(probe),
-            ack_psn_offset=max(offset, -(1 << 15)),  # farther is not expressible; received as well
+            ack_psn_offset=offset if offset >= -(1 << 15) else 0,  # cack has arrived as well
             entropy=t.entropy,
             cack_psn=psn.wrap(track.cack),
-            mpr=track.window // 128 if self.dynamic_mpr else 0,
+            mpr=mpr or self.mpr_most,
             sack_offset=said.offset,
             sack_bitmap=said.bitmap,
             **self.ends.ids,
@@ -192,6 +206,8 @@ class Acking:
         state = wire.CcState(
             tx_timestamp=t.timestamp,
             ooo_count=min(track.ooo_count, OOO_MAX),
+            rcv_cwnd_pen=self.penalty,
+            restore_cwnd=int(self.penalty > 0),
             rcvd_bytes=track.rcvd_units,
         )
         bth = self.ends.bth(Op.SACK, track.cack, rtx=int(t.rtx))
@@ -204,28 +220,44 @@ class Acking:
         kinds[Op(p.bth.opcode)](p)
 
     def _on_sack(self, p: Packet) -> None:
+        mpr = header_of(p.seth).mpr
+        forbid(mpr > self.mpr_most or (self.mpr_most and not mpr), f"offers a window of {mpr}")
         for t in self.triggers:
-            if p == self.sack_for(t):
+            if p == self.sack_for(t, mpr):
                 self.triggers.remove(t)
-                self._told(t)
+                self._answered_old(t)
+                self._told(t, mpr)
                 return
-        again = self.last
-        if again is not None and self.track.unreported:  # the rest of a wide window
-            plain = replace(again, ce=False, rtx=False)
-            if p in (self.sack_for(again), self.sack_for(plain)):
-                self._told(again)
-                return
+        if self.last is not None and p in [self.sack_for(t, mpr) for t in self._rest(self.last)]:
+            self._told(self.last, mpr)
+            return
         forbid(not self.triggers, "a SACK that nothing asked for")
-        expected = self.sack_for(self.triggers[-1])
+        expected = self.sack_for(self.triggers[-1], mpr)
         parts = [(getattr(p, n), getattr(expected, n)) for n in ("bth", "seth", "cc_state")]
         wrong = "; ".join(differences(a, b, [f.name for f in fields(a)]) for a, b in parts)
         forbid(True, f"SACK that fits none of {len(self.triggers)} triggers: {wrong}")
 
-    def _told(self, t: Trigger) -> None:
+    def _rest(self, t: Trigger) -> list[Trigger]:
+        """Return what the next SACK of a walk over a wide window may name; B.4 is silent.
+
+        The same packet, with its mark or without; after a probe, any packet that has arrived.
+        """
+        if not self.track.unreported:
+            return []
+        if Why.PROBE in t.why:
+            why = t.why - {Why.PROBE}
+            return [replace(t, number=n, why=why, ce=False) for n in self.track.got]
+        return [t, replace(t, ce=False), replace(t, ce=False, rtx=False)]
+
+    def _told(self, t: Trigger, mpr: int) -> None:
+        if mpr:
+            self.track.resize(128 * mpr)
         said = self.track.expected_sack()
         self.track.unreported -= said.psns(self.track.cack)
         self.last, self.since = t, self.since + 1
         self.counter, self.old_quiet = (0, 0), 0
+
+    def _answered_old(self, t: Trigger) -> None:
         if Why.OLD_DUPLICATE in t.why:
             self.old = self.old[0], self.old[1] + 1
             often = self.old[1] > 1 + self.old[0] // OLD_DUPLICATES
@@ -248,12 +280,12 @@ class Acking:
         self.acks, self.ack_owed = self.acks - 1, False
 
     def _on_nak(self, p: Packet, said: int) -> None:
-        nak, self.nak = self.nak, None
-        if nak is None:
-            raise ForbiddenError("a NAK without a reason, or a second one")
-        number, syndrome = nak
+        if self.cause is None or not self.naks:
+            raise ForbiddenError("a NAK without a reason, or once too often")
+        number, syndrome = self.cause
         forbid(p.bth != self.ends.bth(Op.ACK, number), f"NAK {p.bth}, not of {number}")
         forbid(said != syndrome, f"syndrome {said:#x}, not {syndrome:#x}")
+        self.naks, self.nak_owed = self.naks - 1, False
 
     def _sacks_owed(self) -> list[Trigger]:
         """One SACK tells what all plain triggers of a burst want told; single ones do not share."""
@@ -262,16 +294,19 @@ class Acking:
         return [t for t in self.triggers if t.single] if self.since < REMEMBERED else []
 
     def _on_nack(self, p: Packet) -> None:
-        forbid(p not in self.nacks, f"NACK {p.bth} {p.neth}, owed are {self.nacks}")
+        forbid(p not in self.nacks, f"NACK {p.bth} {p.neth}, owed {self.nacks[:1]}")
         self.nacks.remove(p)
+        self.refused += 1
 
     def settle(self) -> None:
         """Nothing more wants to leave: check that nothing is still owed."""
         forbid(self._sacks_owed(), f"no SACK for {self._sacks_owed()}")
         forbid(self.ack_owed, "no transport ACK")
-        forbid(self.nacks and not self.failed, f"no NACK: {self.nacks}")
-        forbid(self.nak is not None, f"no NAK {self.nak}")
-        self.triggers, self.nacks, self.since, self.acks = [], [], 0, 0
+        missing = self.nacks and not self.failed and self.refused < REMEMBERED
+        forbid(missing, f"{len(self.nacks)} NACKs did not leave, {self.nacks[:1]}")
+        forbid(self.nak_owed, f"no NAK {self.cause}")
+        self.triggers, self.nacks = [], []
+        self.since = self.acks = self.naks = self.refused = 0
 
     # ---- a responder that answers at once ------------------------------------------------------
 
@@ -285,8 +320,8 @@ class Acking:
         return found
 
     def _due(self) -> Iterator[Packet]:
-        if self.nak is not None:
-            number, syndrome = self.nak
+        if self.nak_owed and self.cause is not None:
+            number, syndrome = self.cause
             yield Packet(self.ends.bth(Op.ACK, number), aeth=wire.Aeth(syndrome))
         due = [t for t in self.triggers if t.must]
         nacks = [] if self.failed else list(self.nacks)

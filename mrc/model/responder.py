@@ -24,6 +24,7 @@ class Stash:
     data: int
     dmalen: int
     solicited: bool
+    rqmsn: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class Setup:
     sack_threshold: int = 16384  # H7
     trim_nacks: bool = True
     dynamic_mpr: bool = False
+    ooo_max: int = 0  # packets above cack that can be tracked; 0: no limit but the window
+    imm_max: int = 0  # immediates that can wait; 0: no limit but max_wimm_dest
 
 
 @dataclass(slots=True)
@@ -53,11 +56,14 @@ class Responder:
     stash: dict[int, Stash] = field(init=False, default_factory=dict)
     lengths: dict[int, tuple[bool, int]] = field(init=False, default_factory=dict)  # first, payload
     delivered: int = field(init=False, default=0)  # immediates
+    newest: tuple[int, int] | None = field(init=False, default=None)  # delivered: PSN, RQMSN
+    paused: bool = field(init=False, default=False)  # the application takes nothing
 
     def __post_init__(self) -> None:
         setup = self.setup
         self.track = Receiver(setup.rq_psn, 128 * setup.mpr)
-        self.acking = Acking(setup.ends, self.track, setup.sack_threshold, setup.dynamic_mpr)
+        most = setup.mpr if setup.dynamic_mpr else 0
+        self.acking = Acking(setup.ends, self.track, setup.sack_threshold, most)
 
     def post_recv(self, wr_id: int) -> None:
         """Post a receive work request; after an error it is flushed at once."""
@@ -69,6 +75,8 @@ class Responder:
         """Take in a packet for a responder. counted: the drops that the other side counted."""
         if self.error is not None:
             forbid(counted != {Drop.QP_STATE}, f"failed before, yet counted {counted}")
+            if a.trim is None:
+                self.acking.repeat(a)
         elif a.trim is not None:
             self._trimmed(a, counted)
         elif a.packet.bth.opcode == Op.PROBE:
@@ -107,8 +115,32 @@ class Responder:
         elif verdict is Verdict.DUPLICATE:
             forbid(counted, f"duplicate counted as {counted}")
             self.acking.duplicate(a)
-        else:
+        elif not self._no_room(a, counted):
             self._accept(a, counted)
+
+    def _no_room(self, a: Arrival, counted: frozenset[Drop]) -> bool:
+        """B.3, last row: NACKed and forgotten.
+
+        What comes next in order needs no tracking and no place to wait: were it refused for want
+        of them, nothing could ever make room.
+        """
+        setup, track = self.setup, self.track
+        early = psn.diff(a.packet.bth.psn, track.cack) > 1
+        waiting = sum(n > track.cack for n in self.stash)
+        bits = early and 0 < setup.ooo_max <= track.ooo_count
+        places = early and a.packet.immdt is not None and 0 < setup.imm_max <= waiting
+        short = {
+            Drop.PAUSED: (self.paused, NackReason.NO_RESOURCE),
+            Drop.NO_BITMAP: (bits, NackReason.NO_BITMAP),
+            Drop.NO_BUFFER: (places, NackReason.NO_PKT_BUFFER),
+        }
+        true = {drop for drop, (is_short, _) in short.items() if is_short}
+        said = counted & short.keys()
+        forbid(not said <= true, f"room for it, but counted {said}")
+        forbid(true and len(said) != 1, f"no room, {true}, but counted {counted}")
+        for drop in said:
+            self.acking.refuse(a, short[drop][1])
+        return bool(said)
 
     def _malformed(self, p: Packet) -> bool:
         """A.1, B.2: all packets of a message but its last carry one path MTU."""
@@ -120,28 +152,50 @@ class Responder:
         return length > mtu
 
     def _accept(self, a: Arrival, counted: frozenset[Drop]) -> None:
-        """B.3, in the order of the text: track, check, place, stash, deliver, acknowledge."""
+        """B.3: check, track, place, stash, deliver, acknowledge.
+
+        The text tracks before it checks the key; as a refused packet ends the queue pair, nobody
+        can tell.
+        """
         p = a.packet
         first = p.bth.opcode in (Op.WRITE_FIRST, Op.WRITE_ONLY, Op.WRITE_ONLY_IMM)
         last = p.bth.opcode not in (Op.WRITE_FIRST, Op.WRITE_MIDDLE)
         number = psn.unwrap(p.bth.psn, self.track.cack)
-        ooo, fresh = self.track.ooo_count, self.track.max_rcv < self.setup.rq_psn
-        moved = self.track.accept(p.bth.psn, a.nominal, ar=bool(p.bth.a), last=last)
         if self._refused(p, counted):
             self._fail(number, Syndrome.NAK_REMOTE_ACCESS)
             return
+        if counted == {Drop.RQMSN}:
+            forbid(not self._misnumbered(p, number), "an immediate with the right number dropped")
+            return
         reth = header_of(p.reth)
-        if p.payload:
-            self.memory.write(reth.r_key, reth.va, p.payload)
-        self.lengths[number] = first, len(p.payload)
         if p.immdt is not None:
-            self.stash[number] = Stash(p.immdt.data, reth.dmalen, p.bth.solicited)
+            number_of = header_of(p.meth).rqmsn
+            item = Stash(p.immdt.data, reth.dmalen, p.bth.solicited, number_of)
+            self.stash[number] = item
         if self._too_many(p, counted):
             self._fail(number, Syndrome.NAK_INVALID_REQUEST)
             return
+        ooo, fresh = self.track.ooo_count, self.track.max_rcv < self.setup.rq_psn
+        moved = self.track.accept(p.bth.psn, a.nominal, ar=bool(p.bth.a), last=last)
+        if p.payload:
+            self.memory.write(reth.r_key, reth.va, p.payload)
+        self.lengths[number] = first, len(p.payload)
         self.acking.completed += moved.messages
         if self._deliver(counted):
             self.acking.accepted(a, Taken(number, fresh, ooo, moved.ar_passed))
+
+    def _misnumbered(self, p: Packet, number: int) -> bool:
+        """A.5, B.8: immediates are numbered in the order of their PSNs, each by one."""
+        if p.immdt is None:
+            return False
+        known = [(n, item.rqmsn) for n, item in self.stash.items()]
+        known += [] if self.newest is None else [self.newest]
+        mine = header_of(p.meth).rqmsn
+        for other, rqmsn in known:
+            steps = psn.diff(mine, rqmsn, 16) if number > other else psn.diff(rqmsn, mine, 16)
+            if not 1 <= steps <= abs(number - other):
+                return True
+        return False
 
     def _refused(self, p: Packet, counted: frozenset[Drop]) -> bool:
         """Key, rights, range. A packet without bytes touches nothing: checked or not (H20)."""
@@ -172,6 +226,7 @@ class Responder:
             sizes = frozenset({item.dmalen, self._length(number)})  # H21
             done = Completion(self.recvs.popleft(), recv=True, byte_len=sizes)
             self.completions.append(replace(done, imm=item.data, solicited=item.solicited))
+            self.newest = number, item.rqmsn
             self.delivered += 1
         forbid(counted, f"accepted, but counted {counted}")
         return True

@@ -39,9 +39,11 @@ class Receiver:
     got: dict[int, tuple[bool, bool]] = field(init=False, default_factory=dict)  # A, last
     unreported: set[int] = field(init=False, default_factory=set)  # above cack
     rcvd_bytes: int = field(init=False, default=0)
+    edge: int = field(init=False)  # the farthest PSN that the peer has been told it may send
 
     def __post_init__(self) -> None:
         self.cack = self.max_rcv = self.first - 1
+        self.edge = self.cack + self.window
 
     @property
     def ooo_count(self) -> int:
@@ -55,9 +57,15 @@ class Receiver:
             return Verdict.STALE
         if e <= 0 or self.cack + e in self.got:
             return Verdict.DUPLICATE
-        if e <= self.window:
+        room = max(self.window, self.edge - self.cack)
+        if e <= room:
             return Verdict.NEW
-        return Verdict.OOR_WINDOW if e - self.window < OOR_SPAN else Verdict.STALE
+        return Verdict.OOR_WINDOW if e - room < OOR_SPAN else Verdict.STALE
+
+    def resize(self, window: int) -> None:
+        """Offer another window (B.12). It never takes back the room that packets may be using."""
+        self.edge = max(self.edge, self.cack + self.window)
+        self.window = window
 
     def accept(self, wire_psn: int, nominal_bytes: int, *, ar: bool, last: bool) -> Advance:
         """Take in a NEW packet (B.3, E.1)."""

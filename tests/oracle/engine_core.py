@@ -65,6 +65,10 @@ class Options:
     depth: int = 16
     train_max: int = 1
     sq_depth: int = 64
+    ooo_max: int = 0
+    imm_max: int = 0
+    penalty: int = 0xFF  # never any
+    timestamps: bool = False
 
 
 class CoreEngine:
@@ -79,6 +83,7 @@ class CoreEngine:
         cfg |= {"dscp_data": DSCP_DATA, "dscp_retx": DSCP_RETX if options.retx_class else DSCP_DATA}
         cfg |= {"dscp_control": DSCP_CONTROL, "dscp_trimmed": DSCP_TRIMMED}
         cfg |= {"dscp_trimmed_lasthop": DSCP_TRIMMED_LASTHOP}
+        cfg |= {"ooo_max": options.ooo_max, "imm_max": options.imm_max}
         c = self.ffi.new("struct mrc_engine_cfg *", cfg)
         self.e = self.lib.mrc_engine_init(self._block(self.lib.mrc_engine_size(c)), c, now)
         assert self.e != self.ffi.NULL
@@ -122,15 +127,22 @@ class CoreEngine:
     def connect(self, peer: int) -> None:
         """RESET to RTS (C.3)."""
         o, lib = self.o, self.lib
-        attr = {"access": 3, "dest_qpn": peer, "path_mtu": o.mtu, "rq_psn": o.rq_psn}
+        attr: dict[str, Any] = {
+            "access": 3,
+            "dest_qpn": peer,
+            "path_mtu": o.mtu,
+            "rq_psn": o.rq_psn,
+        }
         attr |= {"dport": ip.UDP_PORT}
         attr |= {"sq_psn": o.sq_psn, "path": 0, "cc": 0, "mpr": o.mpr, "mpr_dest": o.mpr}
         attr |= {"max_wimm": o.max_wimm, "max_wimm_dest": o.max_wimm_dest, "timeout": o.timeout}
         attr |= {"linear_cnt": o.linear_cnt, "exp_cnt": o.exp_cnt, "cap": o.cap}
         attr |= {"sack_threshold": o.sack_threshold, "train_max": o.train_max}
+        attr |= {"rx_penalty": o.penalty, "timestamps": o.timestamps}
         attr |= {"src": list(self.address(o.side)), "dst": list(self.address(1 - o.side))}
         steps = {
-            lib.MRC_QPS_INIT: lib.MRC_QP_ACCESS | lib.MRC_QP_CAP,
+            lib.MRC_QPS_INIT: lib.MRC_QP_ACCESS | lib.MRC_QP_CAP
+            | lib.MRC_QP_TIMESTAMPS | lib.MRC_QP_RX_PENALTY,
             lib.MRC_QPS_RTR: lib.MRC_QP_AV | lib.MRC_QP_RQ_PSN | lib.MRC_QP_PATH
             | lib.MRC_QP_MPR_DEST | lib.MRC_QP_WIMM_DEST | lib.MRC_QP_SACK,
             lib.MRC_QPS_RTS: lib.MRC_QP_SQ_PSN | lib.MRC_QP_CC | lib.MRC_QP_MPR | lib.MRC_QP_WIMM
@@ -146,6 +158,10 @@ class CoreEngine:
     def ends(self) -> Ends:
         """As the model sees them."""
         return Ends(self.qpn, self.peer, self.o.mtu)
+
+    def pause(self, *, paused: bool) -> None:
+        """The application takes nothing for now, or goes on."""
+        self.lib.mrc_engine_rx_pause(self.e, paused)
 
     def register(self, size: int, *, writable: bool = True, pd: int = PD) -> Region:
         """Register memory; the record holds a copy of its first content."""
@@ -169,7 +185,9 @@ class CoreEngine:
 
     # ---- the doors -----------------------------------------------------------------------------
 
-    def rx(self, w: Wired, *, keep: int | None = None, spoil: bool = False, stranger: bool = False) -> frozenset[str]:
+    def rx(
+        self, w: Wired, *, keep: int | None = None, spoil: bool = False, stranger: bool = False
+    ) -> frozenset[str]:
         """Give the engine a packet; return the names of the drops it counted.
 
         keep: a switch left that many bytes from BTH on. spoil: the iCRC is wrong.
@@ -293,6 +311,7 @@ def model_drops(names: frozenset[str]) -> frozenset[Drop]:
 
 def same_completions(core: list[Completion], model: list[Completion]) -> bool:
     """Compare; the model may leave byte_len open."""
+
     def strip(c: Completion) -> tuple[object, ...]:
         return c.wr_id, c.status, c.recv, c.imm, c.solicited
 

@@ -12,6 +12,7 @@ from mrc.model.ends import Arrival, Memory
 from mrc.model.responder import Responder, Setup
 from mrc.model.rxtrack import Verdict
 from mrc.model.wire import Bth, NackReason, Op, Packet, Peth
+from tests.oracle import unit as unit_module
 from tests.oracle.budget import budget
 from tests.oracle.engine_core import (
     CE,
@@ -61,17 +62,26 @@ class ResponderMachine(RuleBasedStateMachine):
         shapes=st.lists(SHAPES, min_size=1, max_size=6),
         wimm=st.integers(1, 5),
         fatal=st.sampled_from([False, False, True]),
+        pools=st.tuples(st.sampled_from([0, 0, 20]), st.sampled_from([0, 0, 2])),
+        dynamic=st.booleans(),
+        penalty=st.sampled_from([0xFF, 0, 64]),
     )
     def start(
         self,
+        *,
         first: int,
         mpr: int,
         threshold: int,
         shapes: list[Shape],
         wimm: int,
         fatal: bool,
+        pools: tuple[int, int],
+        dynamic: bool,
+        penalty: int,
     ) -> None:
-        o = Options(side=0, rq_psn=first, mpr=mpr, sack_threshold=threshold, max_wimm_dest=wimm)
+        o = Options(0, rq_psn=first, mpr=mpr, sack_threshold=threshold, max_wimm_dest=wimm)
+        cap = unit_module.module().lib.MRC_QP_CAP_DYNAMIC_MPR if dynamic else 0
+        o = replace(o, ooo_max=pools[0], imm_max=pools[1], penalty=penalty, cap=cap)
         self.core = CoreEngine(o, 1_000_000)
         self.core.connect(PEER)
         self.regions = [
@@ -81,13 +91,23 @@ class ResponderMachine(RuleBasedStateMachine):
         ]
         memory = Memory({r.key: r for r in self.regions})
         setup = Setup(self.core.ends, first, mpr, wimm, threshold or 16384)
+        setup = replace(setup, dynamic_mpr=dynamic, ooo_max=pools[0], imm_max=pools[1])
         self.model = Responder(setup, memory)
+        self.model.acking.penalty = penalty % 0xFF
         self.stream = Stream(first, self.core.qpn, o.mtu, self.regions[0], shapes)
         self.fatal, self.posted, self.broken = fatal, 0, False
 
     # ---- giving --------------------------------------------------------------------------------
 
-    def give(self, p: Packet, ev: int, *, ce: bool = False, trim: NackReason | None = None, keep: int | None = None) -> None:
+    def give(
+        self,
+        p: Packet,
+        ev: int,
+        *,
+        ce: bool = False,
+        trim: NackReason | None = None,
+        keep: int | None = None,
+    ) -> None:
         """One packet to both, and what both say at once."""
         self.broken = True
         if not self.fatal:
@@ -143,7 +163,9 @@ class ResponderMachine(RuleBasedStateMachine):
         timestamp=STAMP,
         ce=st.integers(0, 60),
     )
-    def burst(self, start: int, length: int, holes: set[int], step: int, timestamp: int, ce: int) -> None:
+    def burst(
+        self, *, start: int, length: int, holes: set[int], step: int, timestamp: int, ce: int
+    ) -> None:
         """A run of packets with holes, in an order of its own, before anything is answered."""
         cack = self.model.track.cack
         numbers = [cack + start + i for i in range(length) if i not in holes]
@@ -229,6 +251,20 @@ class ResponderMachine(RuleBasedStateMachine):
     @rule(most=st.integers(0, 16))
     def post(self, most: int) -> None:
         self.receives(most)
+
+    @rule(paused=st.booleans())
+    def take_nothing(self, paused: bool) -> None:
+        """The application is not ready: NO_RESOURCE (B.7)."""
+        self.core.pause(paused=paused)
+        self.model.paused = paused
+
+    @precondition(lambda self: self.fatal)
+    @rule(e=st.integers(1, 9), rqmsn=st.integers(0, 12) | st.integers(0, 0xFFFF))
+    def misnumbered(self, e: int, rqmsn: int) -> None:
+        """An immediate with another number (B.8)."""
+        p = self.stream.packet(self.at(e))
+        if p.immdt is not None and p.meth is not None:
+            self.give(replace(p, meth=replace(p.meth, rqmsn=rqmsn)), 0xC000)
 
     # ---- what comes back -----------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ IMMEDIATE = {Op.WRITE_LAST: Op.WRITE_LAST_IMM, Op.WRITE_ONLY: Op.WRITE_ONLY_IMM}
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A message: bytes, whether with immediate, whether solicited, whether its end asks for an ACK."""
+    """A message: bytes, whether with immediate, solicited, and asking for an ACK at its end."""
 
     length: int
     imm: bool
