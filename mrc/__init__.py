@@ -66,12 +66,30 @@ from .types import (
 )
 
 if TYPE_CHECKING:
-    from .aio import Connection, Immediate, RemoteRegion, Server, connect, listen, mem_pair
+    from .aio import (
+        Connection,
+        Immediate,
+        Notifications,
+        RemoteRegion,
+        Server,
+        connect,
+        listen,
+        mem_pair,
+    )
 
 __version__ = "0.1.0"
 
 # asyncio is imported when one of these is first used: verbs users do without it.
-_AIO = ("Connection", "Immediate", "RemoteRegion", "Server", "connect", "listen", "mem_pair")
+_AIO = (
+    "Connection",
+    "Immediate",
+    "Notifications",
+    "RemoteRegion",
+    "Server",
+    "connect",
+    "listen",
+    "mem_pair",
+)
 
 __all__ = [
     "API_VERSION",
@@ -113,6 +131,7 @@ __all__ = [
     "MrcResourceError",
     "MrcUsageError",
     "MrcWorkError",
+    "Notifications",
     "NsccConfig",
     "PathPlanes",
     "PathStats",

@@ -17,6 +17,7 @@ from .conn import Connection
 from .device import Context
 from .driver import Driver
 from .exchange import answer, expect_hello, greet, local_end
+from .notify import Notifications
 from .oob import RemoteRegion
 from .options import ConnectionOptions, OptionArgs
 from .port import Port
@@ -28,6 +29,7 @@ __all__ = [
     "Connection",
     "Immediate",
     "MemPair",
+    "Notifications",
     "RemoteRegion",
     "Server",
     "connect",

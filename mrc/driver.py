@@ -45,6 +45,13 @@ class Member(Protocol):
         """The context cannot go on."""
 
 
+class Watcher(Protocol):
+    """What else hangs on the loop."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
 class _Shared:
     """An object with users; closed when the last one goes."""
 
@@ -64,6 +71,7 @@ class Driver:
         self._owned = owned
         self._users = 0
         self._members: list[Member] = []
+        self._watchers: dict[int, Watcher] = {}
         self._ports: dict[Hashable, Port] = {}
         self._shared: dict[Hashable, _Shared] = {}
         self._scheduled = False
@@ -119,6 +127,19 @@ class Driver:
         """Tell this member of completions and events."""
         self._members.append(member)
 
+    def watch(self, fd: int, watcher: Watcher) -> None:
+        """Close this one before the context closes: it waits for a descriptor of it.
+
+        MrcUsageError: another one does.
+        """
+        if fd in self._watchers:
+            raise MrcUsageError("something else waits for these events already")
+        self._watchers[fd] = watcher
+
+    def unwatch(self, fd: int) -> None:
+        """No longer."""
+        self._watchers.pop(fd, None)
+
     def leave(self, member: Member) -> None:
         """No longer."""
         if member in self._members:
@@ -167,6 +188,8 @@ class Driver:
         self._lose(MrcUsageError("the context was closed"))
 
     def _lose(self, exc: Exception) -> None:
+        for watcher in tuple(self._watchers.values()):
+            watcher.close()
         for member in tuple(self._members):
             member.on_context_lost(exc)
 

@@ -286,12 +286,15 @@ async def test_vanished_peer_fails_all_waits(ends):
     local, remote = await pair.regions(bytearray(100), bytearray(100))
     if pair.wire:
         pair.wire.faults(**DEAD)
-    waits = [asyncio.ensure_future(c) for c in (
-        pair.a.receive_imm(),
-        pair.a.remote_region("never"),
-        pair.a.call("never", {}),
-        pair.a.wait_closed(),
-    )]
+    waits = [
+        asyncio.ensure_future(c)
+        for c in (
+            pair.a.receive_imm(),
+            pair.a.remote_region("never"),
+            pair.a.call("never", {}),
+            pair.a.wait_closed(),
+        )
+    ]
     if pair.wire:
         waits += [asyncio.ensure_future(pair.a.write(local, remote)) for _ in range(4)]
     await asyncio.sleep(0)

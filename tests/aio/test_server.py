@@ -187,9 +187,7 @@ async def test_port_in_use(raises_with):
 
 async def test_data_port_in_use_takes_the_next():
     async with await mrc.listen("[::1]:0") as one, await mrc.listen("[::1]:0") as two:
-        a, b = await asyncio.gather(
-            mrc.connect("::1", two.sockname[1]), two.accept(timeout=5)
-        )
+        a, b = await asyncio.gather(mrc.connect("::1", two.sockname[1]), two.accept(timeout=5))
         assert len({a.port.udp_port, b.port.udp_port}) == 2
         assert a.peer.qp.udp_port == b.port.udp_port
         await a.close()

@@ -15,7 +15,6 @@ from .world import WAIT_S, inbox, lane, received
 pytestmark = pytest.mark.netns
 
 
-
 # ---- paths ---------------------------------------------------------------------------------------
 
 

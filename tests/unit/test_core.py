@@ -161,9 +161,7 @@ def test_edited_binding_is_noticed(copy):
     text = copy.OUTPUT.read_text()
     copy.OUTPUT.write_text(text + "/* edited */\n")
     same_cffi = copy.head(copy.CDEF.read_text()).splitlines()[2] == text.splitlines()[2]
-    assert copy.check(copy.CDEF.read_text()) == (
-        "_ffi.c was edited by hand" if same_cffi else None
-    )
+    assert copy.check(copy.CDEF.read_text()) == ("_ffi.c was edited by hand" if same_cffi else None)
 
 
 def test_missing_binding_is_noticed(copy):
