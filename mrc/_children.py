@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
+from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -38,6 +39,9 @@ class Children:
 
     def __len__(self) -> int:
         return len(self._refs)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (child for ref in list(self._refs.values()) if (child := ref()) is not None)
 
     def close_all(self) -> None:
         """Close every child, newest first. The first error is raised after all were tried."""
