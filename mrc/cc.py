@@ -46,7 +46,9 @@ class CcProfile:
     link_bps: rate of the slower of the two hosts, bit/s; 0: 10 Gbit/s. base_rtt_ns: round trip of a
     full packet over the longest idle path; 0: not known, NSCC then keeps the scale of a software
     stack, 500 us (ADR 13). window: bytes in flight, of FIXED always, of NSCC at most; 0 derives it.
-    trimming: the fabric trims.
+    trimming: the fabric trims. steady: the window grows by no more in a round trip of milliseconds
+    than in one of 12 us; the better choice where hosts are software (ADR 76). Always so while the
+    round trip is not known.
     """
 
     kind: CcKind = CcKind.NSCC
@@ -55,6 +57,7 @@ class CcProfile:
     window: int = 0
     trimming: bool = False
     nscc: NsccConfig = field(default_factory=NsccConfig)
+    steady: bool = False
 
     def __post_init__(self) -> None:
         if self.kind is CcKind.FIXED and self.window < 1:
@@ -83,6 +86,7 @@ class CcProfile:
             "max_cwnd_bytes": n.max_cwnd or self.window,
             "adjust_bytes": n.adjust_bytes_threshold,
             "adjust_period_ns": n.adjust_period_threshold,
+            "steady": self.steady,
         }
 
 

@@ -27,8 +27,10 @@ int mrc_cc_init(struct mrc_cc *cc, const struct mrc_cc_cfg *cfg, mrc_ns now)
         c.mtu_bytes = CC_MTU_BYTES;
     if (c.link_bps == 0)
         c.link_bps = CC_LINK_BPS;
-    if (c.base_rtt_ns == 0)
+    if (c.base_rtt_ns == 0) {
         c.base_rtt_ns = CC_BASE_RTT_NS;
+        c.steady = true;
+    }
     if (c.target_delay_ns == 0)
         c.target_delay_ns = c.trimming ? c.base_rtt_ns - c.base_rtt_ns / 4 : c.base_rtt_ns;
     if (c.sack_threshold_bytes == 0)
@@ -118,11 +120,6 @@ mrc_ns mrc_cc_base_rtt(const struct mrc_cc *cc)
 }
 
 mrc_ns mrc_cc_target_delay(const struct mrc_cc *cc) { return cc->cfg.target_delay_ns; }
-
-uint64_t mrc_cc_ceiling(const struct mrc_cc *cc)
-{
-    return cc->cfg.kind == MRC_CC_NSCC ? (uint64_t)cc->nscc.max_wnd : mrc_cc_cwnd(cc);
-}
 
 mrc_ns mrc_cc_shortest_rtt(const struct mrc_cc *cc)
 {

@@ -16,7 +16,8 @@ enum mrc_cc_kind { MRC_CC_NONE = 0, MRC_CC_FIXED = 1, MRC_CC_NSCC = 2 };
  * 500 us, about what a veth and two event loops need to stay busy (BDP 625 kB, ceiling 937.5 kB).
  * There the round trip wanders between 50 us and 2 ms and the shortest is the luckiest turn of both
  * loops, so it serves to measure queueing delay only; the ceiling and the periods keep the scale of
- * 500 us. A max_cwnd_bytes given by the caller is the ceiling and stays. */
+ * 500 us. A max_cwnd_bytes given by the caller is the ceiling and stays. The window begins at the
+ * lesser of the ceiling and 1.5 x link_bps x base_rtt_ns (H41). */
 struct mrc_cc_cfg {
     uint8_t kind;  /* enum mrc_cc_kind */
     bool trimming; /* fabric trims: target 0.75 x base_rtt, delay alone never quick-adapts */
@@ -37,6 +38,7 @@ struct mrc_cc_cfg {
     uint32_t adjust_bytes;
     mrc_ns adjust_period_ns;
     uint32_t sack_threshold_bytes; /* peer's SACK threshold: an AR is wanted when cwnd is below */
+    bool steady; /* alpha's factor b is at most 1 (ADR 76); always so when base_rtt_ns is zero */
 };
 
 struct mrc_cc_sack {
@@ -110,7 +112,6 @@ mrc_ns mrc_cc_base_rtt(const struct mrc_cc *cc);
 mrc_ns mrc_cc_target_delay(const struct mrc_cc *cc); /* never 0 */
 
 /* For whoever looks on. */
-uint64_t mrc_cc_ceiling(const struct mrc_cc *cc);    /* bytes; UINT64_MAX for MRC_CC_NONE */
 mrc_ns mrc_cc_shortest_rtt(const struct mrc_cc *cc); /* D is measured from here */
 mrc_ns mrc_cc_avg_delay(const struct mrc_cc *cc);    /* NSCC's, else 0 */
 

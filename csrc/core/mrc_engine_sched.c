@@ -66,7 +66,7 @@ int mrc_cc_query(const struct mrc_engine *e, uint32_t cc, struct mrc_cc_info *ou
     const struct mrc_cc_slot *s = &e->cc[cc];
     bool waiting = false;
     *out = (struct mrc_cc_info){.cwnd_bytes = mrc_cc_cwnd(s->cc),
-                                .max_wnd_bytes = mrc_cc_ceiling(s->cc),
+                                .max_wnd_bytes = mrc_cc_max_wnd(s->cc),
                                 .inflight_bytes = s->cc->inflight,
                                 .base_rtt_ns = mrc_cc_shortest_rtt(s->cc),
                                 .avg_delay_ns = mrc_cc_avg_delay(s->cc),

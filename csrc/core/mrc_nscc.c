@@ -20,6 +20,12 @@ static double nscc_bdp_bytes(const struct mrc_cc_cfg *c, double rtt_ns)
     return (double)c->link_bps * rtt_ns / 8e9;
 }
 
+/* 1.5 BDP, and a packet at least. */
+static double nscc_default_wnd(const struct mrc_cc_cfg *c, double rtt_ns)
+{
+    return nscc_max(NSCC_BDP_FACTOR * nscc_bdp_bytes(c, rtt_ns), (double)c->mtu_bytes);
+}
+
 /* 2^x for x in 0..32: exact for whole x, the series of e^(f ln 2) for the rest. */
 static double nscc_exp2(double x)
 {
@@ -51,7 +57,10 @@ bool mrc_nscc_defaults(struct mrc_cc_cfg *c)
     const double target_ns = (double)c->target_delay_ns;
     const double bdp = nscc_bdp_bytes(c, (double)c->base_rtt_ns);
     const double a = bdp / NSCC_REF_BDP_BYTES;
-    const double b = target_ns / NSCC_REF_RTT_NS;
+    /* One round trip without delay adds 4 x a x b x MTU. Where b is 40, as in software, that is
+     * several BDP at once, and the window swings from one end to the other (ADR 76). */
+    const double b =
+        c->steady ? nscc_min(target_ns / NSCC_REF_RTT_NS, 1.0) : target_ns / NSCC_REF_RTT_NS;
     const double alpha = 4.0 * a * b * mtu / (target_ns / 1e9);
     if (!nscc_default(&c->alpha, alpha, 1e18) || !nscc_default(&c->fi, 5.0 * mtu * a, 1e12) ||
         !nscc_default(&c->fi_scale, 0.25 * a, 1e6) ||
@@ -63,7 +72,7 @@ bool mrc_nscc_defaults(struct mrc_cc_cfg *c)
     if (c->qa_threshold_ns == 0)
         c->qa_threshold_ns = c->trimming ? MRC_NEVER : 4 * c->target_delay_ns;
     if (c->max_cwnd_bytes == 0)
-        c->max_cwnd_bytes = (uint64_t)nscc_max(NSCC_BDP_FACTOR * bdp, mtu);
+        c->max_cwnd_bytes = (uint64_t)nscc_default_wnd(c, (double)c->base_rtt_ns);
     if (c->kind == MRC_CC_NSCC && c->max_cwnd_bytes < c->mtu_bytes)
         return false;
     if (c->adjust_bytes == 0)
@@ -77,7 +86,8 @@ void mrc_nscc_init(struct mrc_cc *cc, const struct mrc_cc_cfg *asked, mrc_ns now
 {
     struct mrc_nscc *n = &cc->nscc;
     n->max_wnd = (double)cc->cfg.max_cwnd_bytes;
-    n->cwnd = n->max_wnd;
+    n->cwnd =
+        nscc_min(n->max_wnd, nscc_default_wnd(&cc->cfg, (double)cc->cfg.base_rtt_ns)); /* H41 */
     n->last_adjust = now;
     n->last_dec = now;
     n->base_rtt_ns = (double)cc->cfg.base_rtt_ns;
@@ -97,8 +107,7 @@ static void nscc_base_rtt(struct mrc_cc *cc, mrc_ns rtt)
     if (n->follow_rtt)
         n->scale_rtt_ns = rtt_ns;
     if (n->follow_wnd)
-        n->max_wnd =
-            nscc_max(NSCC_BDP_FACTOR * nscc_bdp_bytes(&cc->cfg, rtt_ns), (double)cc->cfg.mtu_bytes);
+        n->max_wnd = nscc_default_wnd(&cc->cfg, rtt_ns);
 }
 
 void mrc_nscc_on_base_rtt(struct mrc_cc *cc, mrc_ns rtt) { nscc_base_rtt(cc, rtt); }

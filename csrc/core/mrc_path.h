@@ -167,6 +167,10 @@ void mrc_path_on_trim(struct mrc_path_table *t, uint16_t i, mrc_ns now);
  * first, so that the oldest verdict stays in use longest (D.3). */
 void mrc_path_on_loss(struct mrc_path_table *t, uint16_t i, enum mrc_ev_reason why, mrc_ns sent_ns,
                       mrc_ns now);
+/* A packet is missing, and a later one on the same entry has arrived: a dead path it is not. A
+ * verdict (R_LOSS) as above when the entry has lost more of late than the others have; when all
+ * lose alike that says nothing of any of them, and the entry is in SKIP for a turn (ADR 77). */
+void mrc_path_on_gap(struct mrc_path_table *t, uint16_t i, mrc_ns sent_ns, mrc_ns now);
 
 /* Probing of ASSUMED_BAD entries (F.2): the first at once, then probe_interval apart while they are
  * answered; an unanswered one doubles the interval. At most 5 % of the entries wait for an answer

@@ -38,6 +38,8 @@ struct path_entry {
     bool suspect;       /* a verdict waits: in the list `suspects` */
     uint8_t suspect_why;
     struct mrc_path_stats stats; /* identity and state are filled in when asked */
+    uint32_t recent_sent;        /* packets, and gaps among them; halved now and then */
+    uint32_t recent_gaps;
 };
 
 /* A plane's part of order[]: [usable | spare | out], so that every class is counted and indexed
@@ -98,7 +100,11 @@ struct mrc_path_table {
     uint8_t event_want; /* MRC_EV_EVENTS_* */
     struct path_reverse reverse;
     uint16_t suspect_count;
+    uint64_t recent_sent; /* sums over the entries */
+    uint64_t recent_gaps;
 };
+
+enum { PATH_RECENT = 4096 }; /* packets after which the counts of an entry are halved */
 
 static inline bool path_up(const struct mrc_path_table *t, uint16_t i)
 {
@@ -126,6 +132,8 @@ void path_list_drop(struct mrc_path_table *t, struct path_list *l, uint16_t i);
 
 /* A verdict: ASSUMED_BAD with promotion, or held back by min_active. */
 void path_condemn(struct mrc_path_table *t, uint16_t i, enum mrc_ev_reason why, mrc_ns now);
+/* Congestion: out for one turn. */
+void path_skip(struct mrc_path_table *t, uint16_t i);
 /* Enough probes answered. */
 void path_heal(struct mrc_path_table *t, uint16_t i, enum mrc_ev_state to, mrc_ns now);
 void path_sample(struct mrc_path_table *t, uint16_t i, mrc_ns rtt);
@@ -137,6 +145,9 @@ void path_probe_stop(struct mrc_path_table *t, uint16_t i);
 
 /* false: the wire value is there already. */
 bool path_hash_add(struct mrc_path_table *t, uint16_t i);
+
+/* mrc_path_gap.c */
+void path_recent_halve(struct mrc_path_table *t, uint16_t i);
 
 void path_reverse_init(struct mrc_path_table *t, const struct mrc_path_cfg *cfg);
 /* The round that ends now. */

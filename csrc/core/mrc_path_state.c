@@ -96,6 +96,9 @@ void mrc_path_on_sent(struct mrc_path_table *t, uint16_t i, uint32_t bytes, bool
     s->bytes_sent += bytes;
     s->retransmits += rtx;
     t->reverse.data_sent = true;
+    t->recent_sent++;
+    if (++t->entry[i].recent_sent == PATH_RECENT)
+        path_recent_halve(t, i);
 }
 
 void path_sample(struct mrc_path_table *t, uint16_t i, mrc_ns rtt)
@@ -132,7 +135,7 @@ void mrc_path_on_rtt(struct mrc_path_table *t, uint16_t i, mrc_ns rtt)
 }
 
 /* Congestion: out for one turn. Already SKIP: not extended (D.5). */
-static void path_skip(struct mrc_path_table *t, uint16_t i)
+void path_skip(struct mrc_path_table *t, uint16_t i)
 {
     if (t->state[i] == MRC_EV_GOOD)
         path_put(t, i, MRC_EV_SKIP, t->entry[i].reserve);

@@ -10,16 +10,28 @@ enum {
     MRC_RECOVERY_WALK_MAX = 256, /* slots looked at by the recovery after one SACK */
 };
 
-void mrc_req_lose(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_slot *s,
-                  enum mrc_ev_reason why)
+static void req_forget(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_slot *s)
 {
-    const uint16_t ev = s->ev;
     mrc_txtrack_lose(&r->tx, s);
     mrc_cc_on_loss(c->cc, s->nominal, c->now);
     r->inflight -= s->nominal;
-    mrc_path_on_loss(c->path, ev, why, s->sent_ns, c->now);
+}
+
+void mrc_req_lose(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_slot *s,
+                  enum mrc_ev_reason why)
+{
+    req_forget(r, c, s);
+    mrc_path_on_loss(c->path, s->ev, why, s->sent_ns, c->now);
     if (why == MRC_EV_R_LOSS)
         c->stats->losses_inferred++;
+}
+
+/* Lost on a path that has delivered a later packet: alive, at any rate. */
+static void req_lose_gap(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_slot *s)
+{
+    req_forget(r, c, s);
+    mrc_path_on_gap(c->path, s->ev, s->sent_ns, c->now);
+    c->stats->losses_inferred++;
 }
 
 /* Normal time from departure to report on this EV; the RTT of a path is its own (field report 17).
@@ -71,7 +83,7 @@ static bool req_infer_ev(struct mrc_req *r, const struct mrc_req_ctx *c,
         if (!e->acked_any[cls] || (int32_t)(e->acked_order[cls] - s->order) <= 0)
             break;
         if (req_proven_absent(r, v, s) || req_overdue(r, c, s))
-            mrc_req_lose(r, c, s, MRC_EV_R_LOSS);
+            req_lose_gap(r, c, s);
         else
             unproven++;
     }

@@ -12,6 +12,8 @@ static bool near(double got, double want, double tolerance)
     return off <= tolerance;
 }
 
+enum { BASE = 12000, TARGET = 9000, MTU = 4096 };
+
 /* ---- parameters ---- */
 
 struct row { /* E.4, numbers for orientation; widths of the table's rounding beside them */
@@ -92,6 +94,46 @@ TEST(cc_init__keeps_what_the_caller_gives)
     CHECK_EQ(mrc_cc_cwnd(&cc), 123456);
 }
 
+/* ADR 76. b = T / 12 us is 12.5 here, and 41.7 where nobody knows the fabric. */
+TEST(cc_init__steady_bounds_the_factor_b)
+{
+    struct mrc_cc cc;
+    struct mrc_cc_cfg cfg = {
+        .kind = MRC_CC_NSCC, .trimming = true, .link_bps = 10000000000, .base_rtt_ns = 200000};
+    CHECK_EQ(mrc_cc_init(&cc, &cfg, 0), MRC_OK);
+    const double letter = cc.cfg.alpha;
+    cfg.steady = true;
+    CHECK_EQ(mrc_cc_init(&cc, &cfg, 0), MRC_OK);
+    CHECK(near(cc.cfg.alpha * 12.5, letter, 1));
+    cfg.base_rtt_ns = 12000; /* b = 0.75: nothing to bound */
+    CHECK_EQ(mrc_cc_init(&cc, &cfg, 0), MRC_OK);
+    const double bounded = cc.cfg.alpha;
+    cfg.steady = false;
+    CHECK_EQ(mrc_cc_init(&cc, &cfg, 0), MRC_OK);
+    CHECK(near(cc.cfg.alpha, bounded, 0));
+    const struct mrc_cc_cfg unknown = {.kind = MRC_CC_NSCC};
+    CHECK_EQ(mrc_cc_init(&cc, &unknown, 0), MRC_OK);
+    CHECK(cc.cfg.steady);
+    const double a = 625000.0 / 150000.0; /* 10 Gbit/s x 500 us */
+    CHECK(near(cc.cfg.alpha, 4 * a * MTU / 500e-6, 1));
+}
+
+TEST(cc_init__window_begins_at_the_lesser_of_the_two) /* H41 */
+{
+    struct mrc_cc cc;
+    struct mrc_cc_cfg cfg = {.kind = MRC_CC_NSCC, .link_bps = 100000000000, .base_rtt_ns = BASE};
+    cfg.max_cwnd_bytes = 300000; /* more than 1.5 BDP: a ceiling that stays, and is grown into */
+    CHECK_EQ(mrc_cc_init(&cc, &cfg, 0), MRC_OK);
+    CHECK_EQ(mrc_cc_cwnd(&cc), 225000);
+    CHECK_EQ(mrc_cc_max_wnd(&cc), 300000);
+    const struct mrc_cc_sack s = {.now = 1, .rtt_valid = true, .rtt_ns = BASE / 2};
+    mrc_cc_on_sack(&cc, &s);
+    CHECK_EQ(mrc_cc_max_wnd(&cc), 300000);
+    cfg.max_cwnd_bytes = 100000;
+    CHECK_EQ(mrc_cc_init(&cc, &cfg, 0), MRC_OK);
+    CHECK_EQ(mrc_cc_cwnd(&cc), 100000);
+}
+
 TEST(cc_init__refuses_what_is_out_of_range)
 {
     struct mrc_cc cc;
@@ -118,8 +160,6 @@ TEST(cc_init__refuses_what_is_out_of_range)
 }
 
 /* ---- a controller to take apart: 100 Gb/s, 12 us, trimming: a = 1, T = 9 us ---- */
-
-enum { BASE = 12000, TARGET = 9000, MTU = 4096 };
 
 static struct mrc_cc nscc_new(void)
 {

@@ -396,14 +396,18 @@ static void end_frees_the_window(int how)
     CHECK_EQ(bench_tx(b, BURST), 0);
     CHECK_EQ(bench_info(b, 0).state, MRC_CCS_ACTIVE);
     struct mrc_qp_attr a = {.state = how == 0 ? MRC_QPS_ERR : MRC_QPS_RESET};
+    int rc = 0;
     if (how < 2)
-        CHECK_EQ(mrc_qp_modify(b->e, b->qpn[x], &a, MRC_QP_STATE, b->now), MRC_OK);
+        rc = mrc_qp_modify(b->e, b->qpn[x], &a, MRC_QP_STATE, b->now);
     else
         mrc_qp_destroy(b->e, b->qpn[x]);
+    CHECK(rc >= 0);
     CHECK(mrc_engine_tx_pending(b->e));
     CHECK_EQ(bench_tx(b, BURST), 3);
     CHECK_EQ(b->sent[y], 3);
     CHECK_EQ(bench_info(b, 0).qps, how == 0 ? 2 : 1);
+    if (how == 1)
+        b->qpn[x] = (uint32_t)rc; /* a new life, a new number */
     if (how == 2)
         b->qpn[x] = 0;
     bench_close(b);

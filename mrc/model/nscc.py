@@ -22,6 +22,7 @@ class Parameters:
     target_ns: int | None = None
     max_cwnd: int | None = None
     disable_qa: bool = False
+    steady: bool = False
     follow: bool = True  # max_wnd and the periods follow the shortest round trip seen
 
     @property
@@ -43,8 +44,9 @@ class Parameters:
 
     @property
     def b(self) -> float:
-        """Scale of delays."""
-        return self.target / REFERENCE_DELAY_NS
+        """Scale of delays; at most 1 when asked to be steady, or when nobody knows the fabric."""
+        b = self.target / REFERENCE_DELAY_NS
+        return min(b, 1.0) if self.steady or not self.follow else b
 
     @property
     def alpha(self) -> float:
@@ -120,7 +122,7 @@ class Nscc:
     def __post_init__(self) -> None:
         self.base_rtt = self.period = self.p.base_rtt_ns
         self.max_wnd = float(self.p.max_cwnd or max(int(1.5 * self.p.bdp), self.p.mtu))
-        self.cwnd = self.max_wnd
+        self.cwnd = min(self.max_wnd, max(1.5 * self.p.bdp, self.p.mtu))  # H41
         self.last_adjust = self.last_dec = self.now
 
     # ---- sending -------------------------------------------------------------------------------

@@ -51,6 +51,7 @@ def start_core(parameters: Parameters, now: int, **settings_: int) -> Any:
         "base_rtt_ns": parameters.base_rtt_ns if parameters.follow else 0,
         "target_delay_ns": parameters.target_ns or 0,
         "max_cwnd_bytes": parameters.max_cwnd or 0,
+        "steady": parameters.steady,
     }
     cc = unit.ffi.new("struct mrc_cc *")
     assert unit.lib.mrc_cc_init(cc, unit.ffi.new("struct mrc_cc_cfg *", cfg | settings_), now) == 0
@@ -66,6 +67,7 @@ PARAMETERS = st.builds(
     target_ns=st.none() | st.integers(1_000, 800_000),
     max_cwnd=st.none() | st.integers(4_096, 4_000_000),
     disable_qa=st.booleans(),
+    steady=st.booleans(),
 ) | st.builds(  # a fabric nobody described: the core's defaults for a software stack
     Parameters,
     link_bps=st.just(10**10),

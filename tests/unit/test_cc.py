@@ -46,6 +46,11 @@ def test_each_setting_reaches_its_field(name):
     assert {k: v for k, v in there.items() if v != plain[k]} == {API[name]: value}
 
 
+def test_steady_reaches_its_field():
+    assert mrc.CcProfile(steady=True).native(4096)["steady"] is True
+    assert mrc.CcProfile().native(4096)["steady"] is False
+
+
 def test_the_page_lists_each_setting():
     assert set(API) <= set(re.findall(r"^\| `(\w+)`", PAGE.read_text(), re.MULTILINE))
 

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a loss says of its path (MRC D.5; ADR 77). S8 stops using a path at its first loss, which
+ * finds broken links early, and turns against itself where every path loses alike: one packet in a
+ * hundred, and a quarter of the paths is always out. So losses are compared: those of this entry
+ * with those of the others, over the last few thousand packets. */
+#include "mrc_path_priv.h"
+
+/* What chance may do: up to twice the others' rate, and a few more. Three lost packets on a path
+ * among paths that lose nothing are no broken path yet; the fourth is. */
+enum { PATH_GAP_FACTOR = 2, PATH_GAP_CHANCE = 3 };
+
+void path_recent_halve(struct mrc_path_table *t, uint16_t i)
+{
+    struct path_entry *e = &t->entry[i];
+    const uint32_t sent = e->recent_sent / 2;
+    const uint32_t gaps = e->recent_gaps / 2;
+    e->recent_sent -= sent;
+    e->recent_gaps -= gaps;
+    t->recent_sent -= sent;
+    t->recent_gaps -= gaps;
+}
+
+/* gaps <= factor x (what the others' rate makes of as many packets) + chance, without division. */
+static bool path_gap_is_chance(const struct mrc_path_table *t, const struct path_entry *e)
+{
+    const uint64_t others_sent = t->recent_sent - e->recent_sent;
+    const uint64_t others_gaps = t->recent_gaps - e->recent_gaps;
+    return e->recent_gaps * others_sent <=
+           PATH_GAP_FACTOR * e->recent_sent * others_gaps + PATH_GAP_CHANCE * others_sent;
+}
+
+void mrc_path_on_gap(struct mrc_path_table *t, uint16_t i, mrc_ns sent_ns, mrc_ns now)
+{
+    if (i == MRC_EV_NONE)
+        return;
+    struct path_entry *e = &t->entry[i];
+    e->recent_gaps++;
+    t->recent_gaps++;
+    if (path_gap_is_chance(t, e))
+        e->stats.packets_lost++;
+    else
+        mrc_path_on_loss(t, i, MRC_EV_R_LOSS, sent_ns, now);
+}
