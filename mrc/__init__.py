@@ -37,6 +37,7 @@ from .pd import ProtectionDomain
 from .port import Port
 from .qp import QpInitAttr, QueuePair, SendWr
 from .qpattr import HINT_NONE, QpAttr
+from .receive import ReceivePolicy
 from .types import (
     Access,
     Backend,
@@ -149,6 +150,7 @@ __all__ = [
     "QpState",
     "QpStats",
     "QueuePair",
+    "ReceivePolicy",
     "Recovery",
     "RemoteRegion",
     "SendFlags",

@@ -288,6 +288,9 @@ class Pump:
     def set_planes(self, local_up: int) -> None:
         self._checked(lib.mrc_pump_set_planes(self.ptr, local_up), "plane masks")
 
+    def rx_pause(self, paused: bool) -> None:
+        self._checked(lib.mrc_pump_rx_pause(self.ptr, paused), "pause")
+
     # -- endpoint operations -----------------------------------------------------------------
 
     def ep_post(self, requests: Sequence[Mapping[str, int]]) -> int:
@@ -303,8 +306,9 @@ class Pump:
         out = ffi.new("struct mrc_ep_rsp[]", lib.MRC_EP_PROBES)
         n = self._checked(lib.mrc_pump_ep_poll(self.ptr, out, lib.MRC_EP_PROBES), "EV probes")
         return [
-            (r.id, ProbeResult(r.ev, r.plane, None if r.rtt_ns == NEVER else r.rtt_ns, r.port))
+            (r.id, ProbeResult(r.ev, r.plane, rtt, r.port, bool(r.adjusted)))
             for r in (out[i] for i in range(n))
+            for rtt in (None if r.rtt_ns == NEVER else r.rtt_ns,)
         ]
 
     def cc_create(self, cfg: Mapping[str, int | float | bool]) -> int:

@@ -130,6 +130,8 @@ def prepare(driver: Driver, local: Local, options: ConnectionOptions, dst: IPv6A
         max_wimm_dest=options.max_wimm,
         mpr=options.mpr,
         mpr_dest=options.mpr,
+        dynamic_mpr=True,
+        service_time=driver.ctx.receive.service_time,
         trim_nack=driver.ctx.dscp.trims and bool(local.port.stats().caps & PortCap.TRIM),
         evs=len(profile),
         sport_base=min(e.source_port for e in profile),

@@ -18,6 +18,7 @@ from .dscp import DscpClasses
 from .endpoint import Endpoint
 from .errors import MrcUsageError
 from .events import AsyncEvents
+from .receive import ReceivePolicy
 from .types import EvEvent, TurnFlags
 
 __all__ = [
@@ -75,7 +76,12 @@ def query_device() -> DeviceAttr:
 
 @dataclass(frozen=True, slots=True)
 class ContextLimits:
-    """How many objects a context can hold at the same time; memory is set aside for the tables."""
+    """How many objects a context can hold at the same time; memory is set aside for the tables.
+
+    ooo_max, imm_max: packets that arrived above a gap, and immediates that wait for earlier data,
+    of all queue pairs together; beyond that packets are refused with a NACK and come again (B.3).
+    0: as many as the windows allow.
+    """
 
     qp_max: int = 1024
     mr_max: int = 4096
@@ -83,6 +89,8 @@ class ContextLimits:
     path_max: int = 1024
     cc_max: int = 1024
     hint_max: int = 64
+    ooo_max: int = 0
+    imm_max: int = 0
 
 
 class Attached(Protocol):
@@ -108,6 +116,7 @@ class Context:
         limits: ContextLimits | None = None,
         dscp: DscpClasses | None = None,
         solicited_bit7: bool = False,
+        receive: ReceivePolicy | None = None,
         api_version: int = API_VERSION,
     ) -> None:
         if not 0 <= api_version <= API_VERSION:
@@ -117,6 +126,7 @@ class Context:
         self.seed = _seed() if seed is None else seed & (1 << 64) - 1
         self.limits = limits or ContextLimits()
         self.dscp = dscp or DscpClasses()
+        self.receive = receive or ReceivePolicy()
         self.pump = Pump(
             seed=self.seed,
             se_bit7=int(solicited_bit7),
@@ -129,6 +139,7 @@ class Context:
             dscp_exact=1,
             api_version=api_version,
             **asdict(self.limits),
+            **asdict(self.receive),
         )
         self.verbs = Verbs(self.pump)
         self.async_events = AsyncEvents(self)
@@ -196,6 +207,17 @@ class Context:
     def enable_plane(self, plane: int) -> None:
         """Take disable_plane() back."""
         self.endpoint.set_plane(plane, up=True)
+
+    def pause_receiving(self) -> None:
+        """Take no new data on any queue pair; the peers are told, and try again (NO_RESOURCE).
+
+        Each does so as long as its retries last (B.9). One queue pair: QpAttr.rx_paused.
+        """
+        self.pump.rx_pause(True)
+
+    def resume_receiving(self) -> None:
+        """Take pause_receiving() back."""
+        self.pump.rx_pause(False)
 
     def query_device(self) -> DeviceAttr:
         """Device attributes as this context is configured: the extended query of C.1."""

@@ -61,11 +61,13 @@ class Endpoint:
         *,
         timeout_ns: int,
         dscp: int = CONTROL_CLASS,
+        service_time: bool = False,
     ) -> list[int]:
         """Send an EV probe on each of these EVs of a path table (C.7); the ids of those accepted.
 
         Each gives one result, answered or not, timeout_ns (1..60 s) from now at the latest. dscp:
-        the request class, 0..63. MrcUsageError: no such path or EV. MrcResourceError: ids used up.
+        the request class, 0..63. service_time: the peer has agreed to correct the timestamp it
+        reflects (H11), so that its time to answer can be taken off. MrcUsageError: no such path or EV. MrcResourceError: ids used up.
         """
         if not 1 <= timeout_ns <= _TIMEOUT_MAX_NS:
             raise MrcUsageError(f"a timeout of {timeout_ns} ns is not in 1..{_TIMEOUT_MAX_NS}")
@@ -78,7 +80,14 @@ class Endpoint:
                 raise MrcResourceError("request ids are used up for the moment")
             self._round_ns = now
         requests = [
-            {"timeout_ns": timeout_ns, "path": path, "ev": ev, "id": number, "dscp": dscp}
+            {
+                "timeout_ns": timeout_ns,
+                "path": path,
+                "ev": ev,
+                "id": number,
+                "dscp": dscp,
+                "service_time": service_time,
+            }
             for ev, number in zip(evs, ids, strict=True)
         ]
         accepted = self._pump.ep_post(requests) if requests else 0

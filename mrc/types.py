@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Enums and frozen records shared by all layers. Imports nothing of ours.
 
-The numbers are a second transcription of those in csrc/core and csrc/io; a unit test compares them.
-"""
+The numbers are a second transcription of those in csrc; a unit test compares them."""
 
 from __future__ import annotations
 
@@ -260,13 +259,14 @@ class ProbeResult:
     """What became of one EV probe (C.7).
 
     `rtt_ns` is from its sending to the answer, which came back by local port `port`; None: no
-    answer in time. It tells nothing about the way back.
+    answer in time. `adjusted`: without the time that the peer took to answer (H11).
     """
 
     ev: int
     plane: int
     rtt_ns: int | None
     port: int
+    adjusted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,6 +251,7 @@ static void pump_rx(struct mrc_pump *p, struct pump_turn *t)
     }
     for (uint32_t i = 0; i < p->port_count; i++)
         t->more = t->more || p->ports[i].io->rx_ready != 0;
+    mrc_engine_rx_backlog(p->engine, t->more);
 }
 
 /* Packets kept because memory was short have no descriptor to wake them. */

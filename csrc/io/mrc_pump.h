@@ -53,6 +53,8 @@ int mrc_pump_path_set_planes(struct mrc_pump *p, uint32_t path, uint32_t local_u
 int mrc_pump_path_planes(struct mrc_pump *p, uint32_t path, struct mrc_ep_planes *out);
 /* Local planes of all path tables, those to come included; the peers are told (F.1). */
 int mrc_pump_set_planes(struct mrc_pump *p, uint32_t local_up);
+/* Take nothing new for now, on any QP: refused with NO_RESOURCE. */
+int mrc_pump_rx_pause(struct mrc_pump *p, bool paused);
 /* EV probes: how many were accepted, in order, or why the first was not; one result each. */
 int mrc_pump_ep_post(struct mrc_pump *p, const struct mrc_ep_req *req, int n);
 int mrc_pump_ep_poll(struct mrc_pump *p, struct mrc_ep_rsp *out, int max);  /* -> count */

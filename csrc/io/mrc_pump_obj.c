@@ -276,6 +276,15 @@ int mrc_pump_path_planes(struct mrc_pump *p, uint32_t path, struct mrc_ep_planes
     return pump_leave(p, pump_refuse(p, mrc_path_planes(p->engine, path, out), "path table"));
 }
 
+int mrc_pump_rx_pause(struct mrc_pump *p, bool paused)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    mrc_engine_rx_pause(p->engine, paused);
+    return pump_leave(p, MRC_OK);
+}
+
 /* ---- endpoint operations ---- */
 
 int mrc_pump_set_planes(struct mrc_pump *p, uint32_t local_up)

@@ -62,6 +62,68 @@ TEST(resp_service__sack_of_data)
     }
 }
 
+/* One probe there and back; the far end answers 10 us after it came. */
+static struct mrc_ep_rsp probed(bool corrects, bool agreed)
+{
+    struct rig *r = &resp.r;
+    struct mrc_ep_rsp out;
+    resp_open(false);
+    resp_engine()->env.service_time = corrects;
+    const struct mrc_ep_req req = {.timeout_ns = 50 * MRC_MSEC,
+                                   .path = r->s[0].path_id,
+                                   .ev = RIG_EV0,
+                                   .dscp = MRC_EP_DSCP_CONTROL,
+                                   .service_time = agreed};
+    CHECK_EQ(mrc_engine_ep_post(r->s[0].e, &req, 1, r->now), 1);
+    CHECK_EQ(rig_move(r, 0), 1);
+    r->now += 78 * 128;
+    CHECK_EQ(rig_move(r, 1), 1);
+    CHECK_EQ(mrc_engine_ep_poll(r->s[0].e, &out, 1), 1);
+    resp_close();
+    return out;
+}
+
+TEST(resp_service__endpoint_probes)
+{
+    struct mrc_ep_rsp a = probed(false, false);
+    CHECK(a.rtt_ns == 78 * 128 && a.adjusted == 0);
+    a = probed(true, false); /* not agreed: nothing is taken off */
+    CHECK(a.rtt_ns == 78 * 128 && a.adjusted == 0);
+    a = probed(true, true);
+    CHECK(a.rtt_ns == 0 && a.adjusted == 1);
+    a = probed(false, true); /* it had it for no time, it says */
+    CHECK(a.rtt_ns == 78 * 128 && a.adjusted == 1);
+}
+
+/* A node that claims more than the round trip took is not believed. */
+TEST(resp_service__a_lie_is_not_taken_off)
+{
+    struct rig *r = &resp.r;
+    struct mrc_ep_rsp out;
+    resp_open(false);
+    const struct mrc_ep_req req = {.timeout_ns = 50 * MRC_MSEC,
+                                   .path = r->s[0].path_id,
+                                   .ev = RIG_EV0,
+                                   .id = 9,
+                                   .dscp = MRC_EP_DSCP_CONTROL,
+                                   .service_time = 1};
+    CHECK_EQ(mrc_engine_ep_post(r->s[0].e, &req, 1, r->now), 1);
+    CHECK_EQ(rig_move(r, 0), 1);
+    const uint16_t stamp = mrc_timestamp(r->now);
+    r->now += 100 * MRC_USEC;
+    const struct mrc_pkt lie = {.opcode = MRC_OP_EP_RESPONSE,
+                                .dqp = MRC_QPN_EP,
+                                .psn = 9,
+                                .ep_op = MRC_EP_OP_EV_PROBE,
+                                .tx_timestamp = (uint16_t)(stamp + 1000)};
+    struct rig_pkt p;
+    rig_forge(r, 0, &lie, 0, &p);
+    rig_deliver(r, 0, &p);
+    CHECK_EQ(mrc_engine_ep_poll(r->s[0].e, &out, 1), 1);
+    CHECK(out.rtt_ns == 100 * MRC_USEC && out.adjusted == 0);
+    resp_close();
+}
+
 /* ---- H29: EVs that break packets ---- */
 
 static void broken(uint32_t i, uint32_t ev, uint32_t r_key_flip)
