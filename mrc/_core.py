@@ -29,7 +29,7 @@ from .types import (
     WcStatus,
 )
 
-__all__ = ["MemWire", "Pin", "Pump", "QpMask", "ffi", "fill", "lib", "records"]
+__all__ = ["MemWire", "Pin", "Pump", "ffi", "fill", "lib", "records"]
 
 _EVENT_BATCH = 256
 NEVER = (1 << 64) - 1  # MRC_NEVER of mrc_base.h
@@ -38,34 +38,6 @@ _ERRNO_BASE = 1000  # the pump returns -(1000 + errno) for what the system refus
 _QP_STAT_FIELDS = tuple(QpStats.__dataclass_fields__)
 _PORT_STAT_FIELDS = tuple(PortStats.__dataclass_fields__)
 _PATH_STAT_FIELDS = tuple(PathStats.__dataclass_fields__)
-
-
-class QpMask:
-    """Bits of the modify mask, by the names of csrc/core/mrc_types.h."""
-
-    STATE = lib.MRC_QP_STATE
-    ACCESS = lib.MRC_QP_ACCESS
-    AV = lib.MRC_QP_AV
-    RQ_PSN = lib.MRC_QP_RQ_PSN
-    SQ_PSN = lib.MRC_QP_SQ_PSN
-    PATH = lib.MRC_QP_PATH
-    CC = lib.MRC_QP_CC
-    MPR = lib.MRC_QP_MPR
-    MPR_DEST = lib.MRC_QP_MPR_DEST
-    WIMM = lib.MRC_QP_WIMM
-    WIMM_DEST = lib.MRC_QP_WIMM_DEST
-    TIMEOUT = lib.MRC_QP_TIMEOUT
-    RETRY = lib.MRC_QP_RETRY
-    SACK = lib.MRC_QP_SACK
-    TRAIN = lib.MRC_QP_TRAIN
-    CAP = lib.MRC_QP_CAP
-    RX_PAUSED = lib.MRC_QP_RX_PAUSED
-    RX_PENALTY = lib.MRC_QP_RX_PENALTY
-    TIMESTAMPS = lib.MRC_QP_TIMESTAMPS
-    RECOVERY = lib.MRC_QP_RECOVERY
-    HINT = lib.MRC_QP_HINT
-    VENDOR = lib.MRC_QP_VENDOR
-    VERSION = lib.MRC_QP_VERSION
 
 
 class Pin:

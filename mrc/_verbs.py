@@ -8,10 +8,38 @@ from typing import Any, NamedTuple
 
 from ._core import Pump, ffi, fill, lib
 
-__all__ = ["API_VERSION", "HINT_NONE", "AsyncTuple", "Verbs", "device_attr", "qp_rules"]
+__all__ = ["API_VERSION", "HINT_NONE", "AsyncTuple", "QpMask", "Verbs", "device_attr", "qp_rules"]
 
 API_VERSION: int = lib.MRC_API_VERSION
 HINT_NONE: int = lib.MRC_HINT_NONE
+
+
+class QpMask:
+    """Bits of the modify mask, by the names of csrc/core/mrc_types.h."""
+
+    STATE = lib.MRC_QP_STATE
+    ACCESS = lib.MRC_QP_ACCESS
+    AV = lib.MRC_QP_AV
+    RQ_PSN = lib.MRC_QP_RQ_PSN
+    SQ_PSN = lib.MRC_QP_SQ_PSN
+    PATH = lib.MRC_QP_PATH
+    CC = lib.MRC_QP_CC
+    MPR = lib.MRC_QP_MPR
+    MPR_DEST = lib.MRC_QP_MPR_DEST
+    WIMM = lib.MRC_QP_WIMM
+    WIMM_DEST = lib.MRC_QP_WIMM_DEST
+    TIMEOUT = lib.MRC_QP_TIMEOUT
+    RETRY = lib.MRC_QP_RETRY
+    SACK = lib.MRC_QP_SACK
+    TRAIN = lib.MRC_QP_TRAIN
+    CAP = lib.MRC_QP_CAP
+    RX_PAUSED = lib.MRC_QP_RX_PAUSED
+    RX_PENALTY = lib.MRC_QP_RX_PENALTY
+    TIMESTAMPS = lib.MRC_QP_TIMESTAMPS
+    RECOVERY = lib.MRC_QP_RECOVERY
+    HINT = lib.MRC_QP_HINT
+    VENDOR = lib.MRC_QP_VENDOR
+    VERSION = lib.MRC_QP_VERSION
 
 
 def device_attr() -> dict[str, int]:

@@ -67,7 +67,9 @@ class Endpoint:
 
         Each gives one result, answered or not, timeout_ns (1..60 s) from now at the latest. dscp:
         the request class, 0..63. service_time: the peer has agreed to correct the timestamp it
-        reflects (H11), so that its time to answer can be taken off. MrcUsageError: no such path or EV. MrcResourceError: ids used up.
+        reflects (H11), so that its time to answer can be taken off.
+
+        MrcUsageError: no such path or EV. MrcResourceError: ids used up.
         """
         if not 1 <= timeout_ns <= _TIMEOUT_MAX_NS:
             raise MrcUsageError(f"a timeout of {timeout_ns} ns is not in 1..{_TIMEOUT_MAX_NS}")

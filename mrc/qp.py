@@ -9,7 +9,8 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from ._children import Owned
-from ._core import QpMask, records
+from ._core import records
+from ._verbs import QpMask
 from .cq import CompletionQueue
 from .errors import MrcResourceError, MrcUsageError
 from .pd import ProtectionDomain

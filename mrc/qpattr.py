@@ -10,8 +10,7 @@ from dataclasses import dataclass, fields
 from ipaddress import IPv6Address
 from typing import Any
 
-from ._core import QpMask
-from ._verbs import HINT_NONE, qp_rules
+from ._verbs import HINT_NONE, QpMask, qp_rules
 from .errors import MrcUsageError
 from .types import MPR_MAX, PATH_MTUS, Access, QpCap, QpState, Recovery
 

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Enums and frozen records shared by all layers. Imports nothing of ours.
-
-The numbers are a second transcription of those in csrc; a unit test compares them."""
+"""Enums and frozen records shared by all layers, numbered as in csrc: a test compares them."""
 
 from __future__ import annotations
 
