@@ -141,12 +141,11 @@ class CoreEngine:
         attr |= {"rx_penalty": o.penalty, "timestamps": o.timestamps}
         attr |= {"src": list(self.address(o.side)), "dst": list(self.address(1 - o.side))}
         steps = {
-            lib.MRC_QPS_INIT: lib.MRC_QP_ACCESS | lib.MRC_QP_CAP
-            | lib.MRC_QP_TIMESTAMPS | lib.MRC_QP_RX_PENALTY,
+            lib.MRC_QPS_INIT: lib.MRC_QP_ACCESS | lib.MRC_QP_CAP,
             lib.MRC_QPS_RTR: lib.MRC_QP_AV | lib.MRC_QP_RQ_PSN | lib.MRC_QP_PATH
-            | lib.MRC_QP_MPR_DEST | lib.MRC_QP_WIMM_DEST | lib.MRC_QP_SACK,
+            | lib.MRC_QP_MPR_DEST | lib.MRC_QP_WIMM_DEST | lib.MRC_QP_SACK | lib.MRC_QP_RX_PENALTY,
             lib.MRC_QPS_RTS: lib.MRC_QP_SQ_PSN | lib.MRC_QP_CC | lib.MRC_QP_MPR | lib.MRC_QP_WIMM
-            | lib.MRC_QP_TIMEOUT | lib.MRC_QP_RETRY | lib.MRC_QP_TRAIN,
+            | lib.MRC_QP_TIMEOUT | lib.MRC_QP_RETRY | lib.MRC_QP_TRAIN | lib.MRC_QP_TIMESTAMPS,
         }  # fmt: skip
         for state, mask in steps.items():
             a = self.ffi.new("struct mrc_qp_attr *", attr | {"state": state})

@@ -8,30 +8,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from mrc.model import psn, wire
-from mrc.model.ends import Arrival, Memory
-from mrc.model.responder import Responder, Setup
+from mrc.model.responder import Responder
 from mrc.model.rxtrack import Verdict
 from mrc.model.wire import Bth, NackReason, Op, Packet, Peth
-from tests.oracle import unit as unit_module
+from tests.oracle.answering import TRIMS, Answerer
 from tests.oracle.budget import budget
-from tests.oracle.engine_core import (
-    CE,
-    DSCP_CONTROL,
-    DSCP_DATA,
-    DSCP_TRIMMED,
-    DSCP_TRIMMED_LASTHOP,
-    ECT0,
-    CoreEngine,
-    Options,
-    Wired,
-    model_drops,
-    same_completions,
-)
+from tests.oracle.engine_core import ECT0, CoreEngine, Options, Wired
 from tests.oracle.traffic import Shape, Stream, dressed
 
 PEER = 0x654321
 NOWHERE = 0xC777  # an EV that the core's own table does not have
-TRIMS = {NackReason.TRIMMED: DSCP_TRIMMED, NackReason.TRIMMED_LASTHOP: DSCP_TRIMMED_LASTHOP}
 SHAPES = st.builds(
     Shape,
     length=st.integers(0, 1300) | st.sampled_from([0, 1, 255, 256, 257, 512]),
@@ -52,6 +38,7 @@ LOOKS = st.fixed_dictionaries(
 class ResponderMachine(RuleBasedStateMachine):
     """A peer that may be anything between faithful and hostile."""
 
+    me: Answerer
     core: CoreEngine
     model: Responder
 
@@ -80,54 +67,28 @@ class ResponderMachine(RuleBasedStateMachine):
         penalty: int,
     ) -> None:
         o = Options(0, rq_psn=first, mpr=mpr, sack_threshold=threshold, max_wimm_dest=wimm)
-        cap = unit_module.module().lib.MRC_QP_CAP_DYNAMIC_MPR if dynamic else 0
-        o = replace(o, ooo_max=pools[0], imm_max=pools[1], penalty=penalty, cap=cap)
-        self.core = CoreEngine(o, 1_000_000)
-        self.core.connect(PEER)
+        o = replace(o, ooo_max=pools[0], imm_max=pools[1], penalty=penalty)
+        self.me = Answerer(o, 1_000_000, dynamic=dynamic)
+        self.core = self.me.core
         self.regions = [
             self.core.register(5000),
             self.core.register(600, writable=False),
             self.core.register(600, pd=8),
         ]
-        memory = Memory({r.key: r for r in self.regions})
-        setup = Setup(self.core.ends, first, mpr, wimm, threshold or 16384)
-        setup = replace(setup, dynamic_mpr=dynamic, ooo_max=pools[0], imm_max=pools[1])
-        self.model = Responder(setup, memory)
-        self.model.acking.penalty = penalty % 0xFF
+        self.me.connect(PEER, *self.regions)
+        self.model = self.me.model
         self.stream = Stream(first, self.core.qpn, o.mtu, self.regions[0], shapes)
-        self.fatal, self.posted, self.broken = fatal, 0, False
+        self.fatal, self.broken = fatal, False
 
     # ---- giving --------------------------------------------------------------------------------
 
-    def give(
-        self,
-        p: Packet,
-        ev: int,
-        *,
-        ce: bool = False,
-        trim: NackReason | None = None,
-        keep: int | None = None,
-    ) -> None:
-        """One packet to both, and what both say at once."""
+    def give(self, p: Packet, ev: int, **more: Any) -> None:
+        """One packet to both."""
         self.broken = True
         if not self.fatal:
-            self.receives(16)
-        dscp = DSCP_DATA if trim is None else TRIMS[trim]
-        w = Wired(p, ev, dscp << 2 | (CE if ce else ECT0))
-        seen = p
-        if trim is not None:  # what is left of it
-            seen = wire.decode((w.transport + bytes(4))[:keep], trimmed=True)
-        counted = self.core.rx(w, keep=keep)
-        arrival = Arrival(seen, ev, w.nominal, ce, trim)
-        self.model.arrive(arrival, model_drops(counted))
+            self.me.receives(16)
+        self.me.give(p, ev, **more)
         self.broken = False
-
-    def receives(self, most: int) -> None:
-        """Post receives up to the depth of the queue."""
-        while len(self.model.recvs) < most and self.model.error is None:
-            self.posted += 1
-            assert self.core.post_recv(self.posted)
-            self.model.post_recv(self.posted)
 
     def at(self, e: int) -> int:
         """Return the number in the stream of the packet e after cack."""
@@ -250,7 +211,7 @@ class ResponderMachine(RuleBasedStateMachine):
 
     @rule(most=st.integers(0, 16))
     def post(self, most: int) -> None:
-        self.receives(most)
+        self.me.receives(most)
 
     @rule(paused=st.booleans())
     def take_nothing(self, paused: bool) -> None:
@@ -276,24 +237,13 @@ class ResponderMachine(RuleBasedStateMachine):
     def drain(self) -> None:
         """All answers leave."""
         self.broken = True  # until it is known better: no second failure on top of one
-        while (w := self.core.tx_one()) is not None:
-            assert w.tclass == DSCP_CONTROL << 2, "control class, Not-ECT (A.13.5)"
-            assert w.ev in self.core.evs
-            self.model.acking.emit(w.packet)
-        self.model.acking.settle()
+        self.me.drain()
         self.broken = False
 
     @invariant()
     def same(self) -> None:
-        if not hasattr(self, "model"):
-            return
-        for region in self.regions:
-            assert self.core.content(region) == bytes(region.data)
-        said, expected = self.core.poll(recv=True), self.model.completions
-        assert same_completions(said, expected), (said, expected)
-        self.model.completions = []
-        assert self.core.failed == (self.model.error is not None)
-        assert not self.core.poll(recv=False)
+        if hasattr(self, "model"):
+            self.me.check()
 
     def teardown(self) -> None:
         """Nothing stays owed."""
