@@ -12,7 +12,7 @@ void mrc_engine_touch_one(struct mrc_engine *e, struct mrc_qp *q)
         mrc_list_push(&e->control, &q->control);
     if (q->attr.state != MRC_QPS_RTS)
         mrc_sched_withdraw(q);
-    else if (mrc_sched_has_data(q) || q->req.probe_due || q->req.ack_query_due)
+    else if (mrc_sched_has_data(q) || mrc_req_urgent(&q->req))
         mrc_sched_offer(e, q);
     if (q->path != NULL) {
         struct mrc_path_slot *p = &e->path[q->attr.path];

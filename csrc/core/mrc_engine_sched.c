@@ -10,10 +10,7 @@
 
 /* ---- who may have something ---- */
 
-static bool sched_urgent(const struct mrc_qp *q)
-{
-    return (q->req.probe_due | q->req.ack_query_due) != 0;
-}
+static bool sched_urgent(const struct mrc_qp *q) { return mrc_req_urgent(&q->req); }
 
 void mrc_sched_offer(struct mrc_engine *e, struct mrc_qp *q)
 {

@@ -202,6 +202,11 @@ static inline struct mrc_psn mrc_wqe_last(const struct mrc_wqe *w)
 {
     return mrc_psn_add(w->first, (int32_t)w->npkts - 1);
 }
+/* Is there a probe or a query to send, which leaves whatever the window says? */
+static inline bool mrc_req_urgent(const struct mrc_req *r)
+{
+    return (r->probe_due | r->base_probe_due | r->ack_query_due) != 0;
+}
 /* Has wqe (free-running index) had its first packet cut? */
 static inline bool mrc_req_begun(const struct mrc_req *r, uint32_t wqe)
 {

@@ -224,7 +224,10 @@ enum mrc_wc_status mrc_req_sack(struct mrc_req *r, const struct mrc_req_ctx *c,
     const bool cack_old = mrc_psn_diff(k.cack, r->tx.unack) < 0;
     const struct mrc_psn before = r->tx.unack;
     bool ack_news;
+    const mrc_ns report_max_ns = r->report_max_ns;
     const uint32_t news = req_sack_positive(r, c, p, &k, &ack_news);
+    if (p->pr) /* we had to ask: that is not how long a report takes by itself */
+        r->report_max_ns = report_max_ns;
 
     struct mrc_cc_sack s = {.now = c->now, .marked = p->mark == MRC_MARK_SKIP};
     s.new_bytes = cack_old ? 0 : req_new_bytes(r, p, &k.old);

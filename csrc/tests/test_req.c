@@ -134,7 +134,7 @@ TEST(req_tx__controller_holds_first_and_later_transmissions)
     CHECK_EQ(req_send(&r), 10);
     CHECK(req_out[9].a); /* nothing can follow: the controller asks for an answer */
     r.s[0].cc.cfg.max_cwnd_bytes = 5 * REQ_NOMINAL;
-    req_hear_nack(&r, REQ_START + 3, MRC_NACK_NO_RESOURCE);
+    req_hear_nack(&r, REQ_START + 3, MRC_NACK_TRIMMED_LASTHOP);
     CHECK_EQ(req_send(&r), 0); /* nine are still out */
     r.s[0].cc.cfg.max_cwnd_bytes = 10 * REQ_NOMINAL;
     req_hear_sack(&r, REQ_START - 1, REQ_START + 5, 0); /* something happened; nothing is freed */
@@ -202,9 +202,9 @@ TEST(req_tx__retransmissions_go_first_and_lowest_first)
     r.s[0].cc.cfg.max_cwnd_bytes = 8 * REQ_NOMINAL;
     req_post(&r, 1, 40 * RIG_MTU, WRITE);
     CHECK_EQ(req_send(&r), 8);
-    req_hear_nack(&r, REQ_START + 5, MRC_NACK_NO_RESOURCE);
-    req_hear_nack(&r, REQ_START + 2, MRC_NACK_NO_RESOURCE);
-    req_hear_nack(&r, REQ_START + 7, MRC_NACK_NO_RESOURCE);
+    req_hear_nack(&r, REQ_START + 5, MRC_NACK_TRIMMED_LASTHOP);
+    req_hear_nack(&r, REQ_START + 2, MRC_NACK_TRIMMED_LASTHOP);
+    req_hear_nack(&r, REQ_START + 7, MRC_NACK_TRIMMED_LASTHOP);
     r.s[0].cc.cfg.max_cwnd_bytes = 10 * REQ_NOMINAL;
     CHECK_EQ(req_send(&r), 5);
     CHECK_EQ(req_out[0].psn, REQ_START + 2);
@@ -250,7 +250,7 @@ TEST(req_tx__the_same_ev_when_no_other_is_left) /* H34 */
         CHECK_EQ(mrc_path_set_state(r.s[0].path, i, MRC_EV_DENIED, r.now), MRC_OK);
     req_post(&r, 1, RIG_MTU, WRITE);
     CHECK_EQ(req_send(&r), 1);
-    req_hear_nack(&r, REQ_START, MRC_NACK_NO_RESOURCE);
+    req_hear_nack(&r, REQ_START, MRC_NACK_TRIMMED_LASTHOP);
     CHECK_EQ(req_send(&r), 1);
     CHECK(req_out[0].rtx && req_raw[0].ev == RIG_EV0);
     req_close(&r);
@@ -331,8 +331,8 @@ TEST(req_mpr__retransmissions_beyond_the_new_edge_wait)
     req_post(&r, 16, RIG_BUF, WRITE);
     CHECK_EQ(req_send(&r), REQ_WINDOW);
     hear_mpr(&r, REQ_START - 1, 1, 0);
-    req_hear_nack(&r, REQ_START + 127, MRC_NACK_NO_RESOURCE); /* the last inside */
-    req_hear_nack(&r, REQ_START + 128, MRC_NACK_NO_RESOURCE);
+    req_hear_nack(&r, REQ_START + 127, MRC_NACK_TRIMMED_LASTHOP); /* the last inside */
+    req_hear_nack(&r, REQ_START + 128, MRC_NACK_TRIMMED_LASTHOP);
     CHECK_EQ(req_send(&r), 1);
     CHECK_EQ(req_out[0].psn, REQ_START + 127);
     hear_mpr(&r, REQ_START, 1, REQ_NOMINAL);
@@ -398,7 +398,7 @@ TEST(req_tx__timestamps)
     }
     CHECK_EQ(mrc_txtrack_slot(&req_of(&r)->tx, mrc_psn(REQ_START))->nominal, REQ_NOMINAL + 4);
     CHECK_EQ(r.s[0].cc.inflight, 2 * REQ_NOMINAL + 4 + 8); /* what the responder will count (E.1) */
-    req_hear_nack(&r, REQ_START, MRC_NACK_NO_RESOURCE);
+    req_hear_nack(&r, REQ_START, MRC_NACK_TRIMMED_LASTHOP);
     r.now += 3 * 128;
     CHECK_EQ(req_send(&r), 1);
     CHECK(req_out[0].rtx && req_out[0].ts);

@@ -268,7 +268,7 @@ TEST(req_lose__acknowledged_while_it_waits_to_leave_again) /* field report 19 */
 {
     struct rig r;
     sprayed(&r, 4);
-    req_hear_nack(&r, REQ_START + 2, MRC_NACK_NO_RESOURCE);
+    req_hear_nack(&r, REQ_START + 2, MRC_NACK_TRIMMED_LASTHOP);
     CHECK_EQ(state_of(&r, REQ_START + 2), LOST);
     req_hear_sack(&r, REQ_START + 3, REQ_START + 3, 3 * REQ_NOMINAL);
     CHECK_EQ(req_send(&r), 0);

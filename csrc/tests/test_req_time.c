@@ -211,7 +211,7 @@ TEST(req_retry__one_counter_for_refusals_and_timeouts)
     req_post(&r, 1, 2 * RIG_MTU, WRITE);
     CHECK_EQ(req_send(&r), 2);
     r.now += 1000 * MRC_USEC;
-    req_hear_nack(&r, REQ_START, MRC_NACK_NO_RESOURCE);
+    req_hear_nack(&r, REQ_START, MRC_NACK_TRIMMED_LASTHOP);
     CHECK_EQ(req_of(&r)->retry, 1);
     CHECK_EQ(req_send(&r), 1);
     req_wait(&r, 100 * MRC_USEC); /* the other one runs out */
@@ -429,7 +429,7 @@ TEST(req_rtt__valid_by_the_send_time_table)
             one_packet(&r, false);
             for (uint32_t i = 0; i < again; i++) {
                 r.now += 600 * MRC_USEC;
-                req_hear_nack(&r, REQ_START, MRC_NACK_NO_RESOURCE);
+                req_hear_nack(&r, REQ_START, MRC_NACK_TRIMMED_LASTHOP);
                 CHECK_EQ(req_send(&r), 1);
             }
             const bool valid = again == (uint32_t)rtx;
@@ -486,7 +486,7 @@ TEST(req_rtt__timestamps_tell_which_copy)
         for (int i = 0; i < 3; i++) {
             if (i > 0) {
                 r.now += 128 * 5000;
-                req_hear_nack(&r, REQ_START, MRC_NACK_NO_RESOURCE);
+                req_hear_nack(&r, REQ_START, MRC_NACK_TRIMMED_LASTHOP);
                 CHECK_EQ(req_send(&r), 1);
             }
             stamp[i] = req_out[0].tx_timestamp;
@@ -517,7 +517,7 @@ TEST(req_rtt__a_timestamp_that_may_have_turned_is_not_used)
         one_packet(&r, true);
         for (int i = 0; i < 2; i++) {
             r.now += late != 0 && i == 0 ? TURN_NS - 300 * MRC_USEC : 600 * MRC_USEC;
-            req_hear_nack(&r, REQ_START, MRC_NACK_NO_RESOURCE);
+            req_hear_nack(&r, REQ_START, MRC_NACK_TRIMMED_LASTHOP);
             CHECK_EQ(req_send(&r), 1);
         }
         const mrc_ns rtt = sample(&r, REQ_START, 128000, true, req_out[0].tx_timestamp);
