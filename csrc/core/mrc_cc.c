@@ -53,6 +53,11 @@ uint64_t mrc_cc_cwnd(const struct mrc_cc *cc)
     MRC_ASSERT(false);
 }
 
+uint64_t mrc_cc_max_wnd(const struct mrc_cc *cc)
+{
+    return cc->cfg.kind == MRC_CC_NSCC ? (uint64_t)cc->nscc.max_wnd : mrc_cc_cwnd(cc);
+}
+
 bool mrc_cc_wants_base_rtt(struct mrc_cc *cc)
 {
     const bool wants = cc->cfg.kind == MRC_CC_NSCC && !cc->base_rtt_asked;

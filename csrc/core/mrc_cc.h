@@ -105,6 +105,8 @@ void mrc_cc_on_base_rtt(struct mrc_cc *cc, mrc_ns rtt);
 
 /* Bytes; UINT64_MAX for MRC_CC_NONE. */
 uint64_t mrc_cc_cwnd(const struct mrc_cc *cc);
+/* What the window may grow to; UINT64_MAX for MRC_CC_NONE. */
+uint64_t mrc_cc_max_wnd(const struct mrc_cc *cc);
 /* The round trip that timers should be made of: measured, or the software default. Never 0. */
 mrc_ns mrc_cc_base_rtt(const struct mrc_cc *cc);
 mrc_ns mrc_cc_target_delay(const struct mrc_cc *cc); /* never 0 */

@@ -123,7 +123,7 @@ static bool req_gap_is_loss(const struct mrc_req *r, const struct mrc_req_ctx *c
     const uint64_t pkt = req_packet_bytes(r, c);
     if (ooo < 5)
         return false;
-    const uint64_t most = mrc_min64(mrc_cc_ceiling(c->cc), (uint64_t)r->window * pkt / 2);
+    const uint64_t most = mrc_min64(mrc_cc_max_wnd(c->cc), (uint64_t)r->window * pkt / 2);
     const uint64_t cwnd = mrc_min64(mrc_cc_cwnd(c->cc), most);
     return (uint64_t)ooo * pkt >= mrc_min64(cwnd + cwnd / 2, most);
 }
