@@ -274,8 +274,9 @@ static bool req_nack_is_news(const struct mrc_req *r, const struct mrc_req_ctx *
         ticks > mrc_tick(c->now) - mrc_tick(s->sent_ns))
         return false;
     const mrc_ns base = mrc_cc_base_rtt(c->cc);
-    /* Half of the shortest: one packet alone may be quicker than all reports so far. */
-    return c->now - s->sent_ns >= mrc_max64(mrc_min64(r->report_min_ns, base) / 2, base / 16);
+    /* A little less than the shortest: one packet alone may be quicker than all reports so far. */
+    const mrc_ns quick = r->report_min_ns - r->report_min_ns / 8;
+    return c->now - s->sent_ns >= mrc_max64(mrc_min64(quick, base), base / 16);
 }
 
 static bool req_nack_rtt(const struct mrc_req *r, const struct mrc_req_ctx *c,
