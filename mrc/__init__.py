@@ -18,6 +18,7 @@ from .device import (
 )
 from .dscp import DscpClasses
 from .errors import (
+    MrcControlError,
     MrcError,
     MrcForkError,
     MrcHandshakeError,
@@ -123,6 +124,7 @@ __all__ = [
     "EvState",
     "Immediate",
     "MemoryRegion",
+    "MrcControlError",
     "MrcError",
     "MrcForkError",
     "MrcHandshakeError",

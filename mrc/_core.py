@@ -19,11 +19,8 @@ from .types import (
     EvEvent,
     EvReason,
     EvState,
-    PathPlanes,
-    PathStats,
     PortCap,
     PortStats,
-    ProbeResult,
     QpState,
     QpStats,
     WcStatus,
@@ -37,7 +34,6 @@ _ERRNO_BASE = 1000  # the pump returns -(1000 + errno) for what the system refus
 
 _QP_STAT_FIELDS = tuple(QpStats.__dataclass_fields__)
 _PORT_STAT_FIELDS = tuple(PortStats.__dataclass_fields__)
-_PATH_STAT_FIELDS = tuple(PathStats.__dataclass_fields__)
 
 
 class Pin:
@@ -210,78 +206,8 @@ class Pump:
         values["kind"] = Backend(values["kind"])
         return PortStats(**values)
 
-    def path_create(
-        self,
-        port: int,
-        peer: Mapping[str, Any],
-        cfg: Mapping[str, int],
-        lanes: Sequence[tuple[int, int, bool, bytes]],
-    ) -> tuple[int, bytes]:
-        """Lanes and path table; returns the path id and the source address in use.
-
-        peer: src, dst (16 bytes), scope_id, dport. lanes: (ev, plane, backup, template).
-        """
-        native_peer = ffi.new("struct mrc_peer_addr *")
-        native_cfg = ffi.new("struct mrc_path_cfg *")
-        native_lanes = ffi.new("struct mrc_lane_cfg[]", len(lanes))
-        src_out = ffi.new("uint8_t[16]")
-        _fill(native_peer, {k: list(v) if isinstance(v, bytes) else v for k, v in peer.items()})
-        _fill(native_cfg, {**cfg, "count": len(lanes)})
-        for native, (ev, plane, backup, template) in zip(native_lanes, lanes, strict=True):
-            _fill(native, {"ev": ev, "plane": plane, "backup": backup})
-            native.tmpl_len = len(template)
-            ffi.memmove(native.tmpl, template, len(template))
-        rc = lib.mrc_pump_path_create(
-            self.ptr, port, native_peer, native_cfg, native_lanes, src_out
-        )
-        return self._checked(rc, "path table"), bytes(src_out)
-
-    def path_destroy(self, path: int) -> None:
-        self._checked(lib.mrc_pump_path_destroy(self.ptr, path), "close path table")
-
-    def path_stats(self, path: int, count: int) -> list[PathStats]:
-        out = ffi.new("struct mrc_path_stats[]", count)
-        n = self._checked(lib.mrc_pump_path_stats(self.ptr, path, out, count), "path statistics")
-        return [_path_stats(out[i]) for i in range(min(n, count))]
-
-    def path_set_state(self, path: int, ev: int, state: EvState) -> None:
-        rc = lib.mrc_pump_path_set_state(self.ptr, path, ev, state)
-        self._checked(rc, f"EV {ev:#x} to {state.name}")
-
-    def path_set_planes(self, path: int, local_up: int, remote_up: int) -> None:
-        rc = lib.mrc_pump_path_set_planes(self.ptr, path, local_up, remote_up)
-        self._checked(rc, "plane masks")
-
-    def path_planes(self, path: int) -> PathPlanes:
-        out = ffi.new("struct mrc_ep_planes *")
-        self._checked(lib.mrc_pump_path_planes(self.ptr, path, out), "plane masks")
-        return PathPlanes(out.local_up, out.remote_up, out.told, bool(out.pending))
-
-    def set_planes(self, local_up: int) -> None:
-        self._checked(lib.mrc_pump_set_planes(self.ptr, local_up), "plane masks")
-
     def rx_pause(self, paused: bool) -> None:
         self._checked(lib.mrc_pump_rx_pause(self.ptr, paused), "pause")
-
-    # -- endpoint operations -----------------------------------------------------------------
-
-    def ep_post(self, requests: Sequence[Mapping[str, int]]) -> int:
-        """How many EV probes were accepted, in order; 0 when there is no room."""
-        native = ffi.new("struct mrc_ep_req[]", len(requests))
-        for one, values in zip(native, requests, strict=True):
-            _fill(one, values)
-        rc = lib.mrc_pump_ep_post(self.ptr, native, len(requests))
-        return 0 if rc == lib.MRC_ERR_FULL else self._checked(rc, "EV probe")
-
-    def ep_poll(self) -> list[tuple[int, ProbeResult]]:
-        """(request id, result) of the EV probes that are over."""
-        out = ffi.new("struct mrc_ep_rsp[]", lib.MRC_EP_PROBES)
-        n = self._checked(lib.mrc_pump_ep_poll(self.ptr, out, lib.MRC_EP_PROBES), "EV probes")
-        return [
-            (r.id, ProbeResult(r.ev, r.plane, rtt, r.port, bool(r.adjusted)))
-            for r in (out[i] for i in range(n))
-            for rtt in (None if r.rtt_ns == NEVER else r.rtt_ns,)
-        ]
 
     def cc_create(self, cfg: Mapping[str, int | float | bool]) -> int:
         native = ffi.new("struct mrc_cc_cfg *")
@@ -373,9 +299,3 @@ def _ev_event(e: Any) -> EvEvent:
         drop_count=e.drop_count,
         path=e.table,
     )
-
-
-def _path_stats(s: Any) -> PathStats:
-    values = {name: getattr(s, name) for name in _PATH_STAT_FIELDS}
-    values["state"] = EvState(values["state"])
-    return PathStats(**values)

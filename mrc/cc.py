@@ -48,7 +48,7 @@ class CcProfile:
     stack, 500 us (ADR 13). window: bytes in flight, of FIXED always, of NSCC at most; 0 derives it.
     trimming: the fabric trims. steady: the window grows by no more in a round trip of milliseconds
     than in one of 12 us; the better choice where hosts are software (ADR 76). Always so while the
-    round trip is not known.
+    round trip is not known. origin: the managed profile it is of (C.5).
     """
 
     kind: CcKind = CcKind.NSCC
@@ -58,6 +58,7 @@ class CcProfile:
     trimming: bool = False
     nscc: NsccConfig = field(default_factory=NsccConfig)
     steady: bool = False
+    origin: object | None = None
 
     def __post_init__(self) -> None:
         if self.kind is CcKind.FIXED and self.window < 1:

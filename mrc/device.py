@@ -100,6 +100,13 @@ class Attached(Protocol):
         """The context is about to close: let go of its descriptor."""
 
 
+class EventSink(Protocol):
+    """Who wants to see EV events beside whoever reads them."""
+
+    def on_events(self, events: list[EvEvent]) -> None:
+        """These were read."""
+
+
 class Context:
     """Parent of everything. Used by one thread at a time.
 
@@ -156,6 +163,7 @@ class Context:
         self.pins: dict[int, tuple[int, Pin]] = {}
         self.keepalive: list[object] = []
         self.attached: Attached | None = None
+        self.node: EventSink | None = None  # the controller of this context, if any (C.5)
         self._pd_last = 0
 
     @property
@@ -185,7 +193,10 @@ class Context:
 
     def events(self) -> list[EvEvent]:
         """EV events of all path tables since the last call (C.6)."""
-        return self.pump.events()
+        found = self.pump.events()
+        if self.node is not None and found:
+            self.node.on_events(found)
+        return found
 
     def drops(self) -> dict[str, int]:
         """Packets dropped, by reason; every reason is present."""

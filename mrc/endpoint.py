@@ -11,13 +11,15 @@ import time
 from collections.abc import Sequence
 
 from ._core import Pump
+from ._paths import Paths
 from .errors import MrcResourceError, MrcUsageError
 from .types import PLANE_MAX, PLANES_ALL, ProbeResult
 
-__all__ = ["CONTROL_CLASS", "Endpoint"]
+__all__ = ["CONTROL_CLASS", "ID_MAX", "Endpoint"]
 
 CONTROL_CLASS = 0xFF  # request class: the control class, whatever its DSCP
-_IDS = 1 << 16
+_IDS = 0xF000  # from here on they are the engine's (D.8)
+ID_MAX = _IDS - 1
 # An id is used again no sooner than this, so that no answer to the former request is on its way.
 _ID_REST_NS = 1_000_000_000
 _TIMEOUT_MAX_NS = 60_000_000_000
@@ -26,10 +28,10 @@ _TIMEOUT_MAX_NS = 60_000_000_000
 class Endpoint:
     """Made by the context; see Context.endpoint."""
 
-    __slots__ = ("_allowed", "_carried", "_next_id", "_pump", "_round_ns", "planes_up")
+    __slots__ = ("_allowed", "_calls", "_carried", "_next_id", "_round_ns", "planes_up")
 
     def __init__(self, pump: Pump) -> None:
-        self._pump = pump
+        self._calls = Paths(pump)
         self._next_id = 0
         self._round_ns: int | None = None
         self._allowed = PLANES_ALL
@@ -43,6 +45,10 @@ class Endpoint:
         self._allowed = _with(self._allowed, plane, up=up)
         self._apply()
 
+    def allowed(self, plane: int) -> bool:
+        """Whether set_plane() left the plane in use, whatever its carrier."""
+        return bool(self._allowed >> plane & 1)
+
     def set_carrier(self, plane: int, *, up: bool) -> None:
         """The link of a plane, 1..31, went or came back; used is what is also allowed."""
         self._carried = _with(self._carried, plane, up=up)
@@ -51,7 +57,7 @@ class Endpoint:
     def _apply(self) -> None:
         mask = self._allowed & self._carried
         if mask != self.planes_up:
-            self._pump.set_planes(mask)
+            self._calls.set_planes(mask)
             self.planes_up = mask
 
     def post(
@@ -92,13 +98,46 @@ class Endpoint:
             }
             for ev, number in zip(evs, ids, strict=True)
         ]
-        accepted = self._pump.ep_post(requests) if requests else 0
+        accepted = self._calls.ep_post(requests) if requests else 0
         self._next_id = (self._next_id + accepted) % _IDS
         return ids[:accepted]
 
+    @staticmethod
+    def possible(timeout_ns: int, dscp: int) -> bool:
+        """Whether a request may have this timeout and class."""
+        return 1 <= timeout_ns <= _TIMEOUT_MAX_NS and (0 <= dscp < 64 or dscp == CONTROL_CLASS)
+
+    def post_one(
+        self,
+        path: int,
+        ev: int,
+        number: int,
+        *,
+        timeout_ns: int,
+        dscp: int,
+        service_time: bool = False,
+        port_status: int | None = None,
+    ) -> bool:
+        """One request under an id of the caller's; false: no room now.
+
+        port_status: an update with this mask instead of a probe. MrcUsageError: no such path or
+        EV, or the id waits for an answer of the same node.
+        """
+        request = {
+            "timeout_ns": timeout_ns,
+            "path": path,
+            "ev": ev,
+            "id": number,
+            "dscp": dscp,
+            "service_time": int(service_time),
+            "port_status": int(port_status is not None),
+            "port_status_mask": port_status or 0,
+        }
+        return self._calls.ep_post([request]) == 1
+
     def poll(self) -> list[tuple[int, ProbeResult]]:
         """(id, result) of the probes that are over since the last call."""
-        return self._pump.ep_poll()
+        return self._calls.ep_poll()
 
 
 def _with(mask: int, plane: int, *, up: bool) -> int:

@@ -5,6 +5,7 @@ MrcError
     MrcUsageError        the caller erred: bad argument, bad state, object busy
         MrcProfileError  an EV profile that breaks a rule of D.3; names file, place and reason
         MrcForkError     the object belongs to the parent process
+        MrcControlError  the controller API refused; an OSError too, with its errno (C.5, C.7)
     MrcResourceError     a ring, a pool or a limit is full; try again after completions
     MrcPeerLost          the peer closed, vanished, or its queue pair failed (a ConnectionError)
         MrcHandshakeError  the peer refused or did not understand the out-of-band exchange
@@ -16,12 +17,14 @@ What the operating system refuses is an OSError with the reason in words.
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .types import WorkCompletion
 
 __all__ = [
+    "MrcControlError",
     "MrcError",
     "MrcForkError",
     "MrcHandshakeError",
@@ -48,6 +51,22 @@ class MrcProfileError(MrcUsageError):
 
 class MrcForkError(MrcUsageError):
     """A child process used an object of its parent: make a Context of its own instead."""
+
+
+class MrcControlError(MrcUsageError, OSError):
+    """What a call of the controller API returns as -1 with errno; the sentence says what to do.
+
+    `done`: how many operations of a batch were carried out before it (C.5). `needed`: the array
+    size that would have done, with E2BIG.
+    """
+
+    def __init__(self, number: int, reason: str, *, done: int = 0, needed: int = 0) -> None:
+        super().__init__(number, reason)
+        self.done = done
+        self.needed = needed
+
+    def __str__(self) -> str:
+        return f"{errno.errorcode.get(self.errno or 0, 'error')}: {self.strerror}"
 
 
 class MrcResourceError(MrcError):

@@ -3,19 +3,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum, IntFlag
 from ipaddress import IPv6Address
 from pathlib import Path
 
 from .errors import MrcProfileError
+from .evrows import RowTable
 from .types import EV_MAX, PLANE_MAX, EvFormat
 
-__all__ = ["EvEntry", "EvField", "EvProfile", "expand", "split_value"]
+__all__ = [
+    "EvEntry",
+    "EvField",
+    "EvProfile",
+    "EventMask",
+    "ReverseRule",
+    "expand",
+    "split_value",
+]
 
 # Bits of an expanded path value (D.2), and the field widths assumed when a profile names none.
 VALUE_BITS = {EvFormat.UDP: 16, EvFormat.STEV: 32, EvFormat.SRV6: 128, EvFormat.SRV6_SRH: 256}
 _IFNAME_MAX = 15  # bytes, IFNAMSIZ less its zero
+_SRV6 = (EvFormat.SRV6, EvFormat.SRV6_SRH)
 _USID = (32, 16, 16, 16, 16, 16, 16)  # F3216: block, then six uSIDs (A.13.1)
 DEFAULT_WIDTHS: dict[EvFormat, tuple[int, ...]] = {
     EvFormat.UDP: (16,),
@@ -23,6 +34,29 @@ DEFAULT_WIDTHS: dict[EvFormat, tuple[int, ...]] = {
     EvFormat.SRV6: _USID,
     EvFormat.SRV6_SRH: _USID + _USID,
 }
+
+
+class ReverseRule(IntEnum):
+    """Which EV carries an answer (D.8).
+
+    REFLECT: that of the request when it is in the own profile and good, else the reverse set. OWN:
+    the reverse set, an EV of each plane that is known to reach the peer, at first the plane's
+    first. OWN_RANDOM: the same, at first any of the plane (H38).
+    """
+
+    REFLECT = 0
+    OWN = 1
+    OWN_RANDOM = 2
+
+
+class EventMask(IntFlag):
+    """New states of EVs that raise an event (C.6). SKIP is too short-lived to be one."""
+
+    NONE = 0
+    GOOD = 1
+    ASSUMED_BAD = 2
+    DENIED = 4
+    ALL = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +175,10 @@ class EvProfile:
 
     min_active: the number of paths below which a verdict of ASSUMED_BAD never goes (D.3).
     interfaces: (plane, local interface) pairs: the plane is down while the interface has no carrier
-    (D.7); planes that are not named are not watched.
+    (D.7); planes that are not named are not watched. reverse: the way of answers (D.8); None:
+    REFLECT for udp and stev, OWN for SRv6. deny: EVs that are DENIED from the start (D.7). events:
+    which changes raise an event (C.6). rows: SRv6 destinations come from these templates (D.9), so
+    that the entries have none. origin: the managed profile it is of (C.5).
     """
 
     format: EvFormat
@@ -149,6 +186,11 @@ class EvProfile:
     min_active: int = 0
     name: str = ""
     interfaces: tuple[tuple[int, str], ...] = ()
+    reverse: ReverseRule | None = None
+    deny: tuple[int, ...] = ()
+    events: EventMask = EventMask.ALL
+    rows: RowTable | None = None
+    origin: object | None = None
 
     def __post_init__(self) -> None:
         if not self.min_active:  # a quarter, as in the examples D.3 quotes
@@ -188,13 +230,44 @@ class EvProfile:
 
         return load_profile(Path(path))
 
+    @property
+    def reverse_rule(self) -> ReverseRule:
+        """`reverse`, or what suits the format: an EV that is a tag means nothing to the peer."""
+        if self.reverse is not None:
+            return self.reverse
+        return ReverseRule.OWN if self.format in _SRV6 else ReverseRule.REFLECT
+
+    def denying(self, evs: Iterable[int], *, strict: bool = True) -> EvProfile:
+        """The same with these EVs DENIED from the start; strict: each is one of the profile."""
+        known = {e.value for e in self.entries}
+        deny = dict.fromkeys(self.deny)
+        for ev in evs:
+            if ev in known:
+                deny[ev] = None
+            elif strict:
+                raise MrcProfileError(f"{self.name or 'EV profile'}: deny: no EV is {ev:#x}")
+        return replace(self, deny=tuple(deny))
+
+    def towards(self, dst: IPv6Address) -> EvProfile:
+        """The same with the outer destinations towards dst, when rows give them (D.9).
+
+        MrcProfileError: no row for dst, or a number that does not fit.
+        """
+        if self.rows is None:
+            return self
+        addresses = self.rows.addresses(dst, [e.value for e in self.entries])
+        entries = tuple(
+            replace(e, dst=address) for e, address in zip(self.entries, addresses, strict=True)
+        )
+        return replace(self, entries=entries, rows=None)
+
     def problem(self) -> str | None:
         """The first broken rule, with its place, or None."""
         if not 1 <= len(self.entries) <= EV_MAX:
             return f"{len(self.entries)} EVs, where 1..{EV_MAX} are possible"
         seen: dict[int, int] = {}
         for index, entry in enumerate(self.entries, 1):
-            why = entry_problem(self.format, entry)
+            why = self._entry_problem(entry)
             if why is not None:
                 return f"[[ev]] {index}: {why[0]}: {why[1]}"
             if entry.value in seen:
@@ -205,7 +278,25 @@ class EvProfile:
             return "all EVs are backups"
         if not 1 <= self.min_active <= active:
             return f"min_active: {self.min_active} is not in 1..{active}, the active EVs"
-        return self._interface_problem()
+        return self._deny_problem(seen) or self._interface_problem()
+
+    def _entry_problem(self, entry: EvEntry) -> tuple[str, str] | None:
+        if self.rows is None:
+            return entry_problem(self.format, entry)
+        if self.format is not EvFormat.SRV6:
+            return "dst", f"comes from row templates with format srv6 only, not {self.format.value}"
+        if entry.dst is not None:
+            return "dst", "comes from the row templates"
+        plane = self.rows.evs.plane.get(entry.value)
+        if plane != entry.plane:
+            return "port", f"{entry.plane} is not plane {plane}, which {entry.value:#x} says"
+        return entry_problem(EvFormat.STEV, entry)
+
+    def _deny_problem(self, known: dict[int, int]) -> str | None:
+        for ev in self.deny:
+            if ev not in known:
+                return f"deny: no EV is {ev:#x}"
+        return None
 
     def _interface_problem(self) -> str | None:
         planes = {e.plane for e in self.entries}
@@ -230,7 +321,7 @@ def entry_problem(fmt: EvFormat, e: EvEntry) -> tuple[str, str] | None:
         return "value", f"{e.value:#x} gives UDP source port 0"
     if not 1 <= e.plane <= PLANE_MAX:
         return "port", f"{e.plane} is not in 1..{PLANE_MAX}"
-    wants_dst = fmt in (EvFormat.SRV6, EvFormat.SRV6_SRH)
+    wants_dst = fmt in _SRV6
     if wants_dst != (e.dst is not None):
         return "dst", f"is {'needed' if wants_dst else 'not possible'} with format {fmt.value}"
     if (fmt is EvFormat.SRV6_SRH) != (e.srh is not None):

@@ -11,6 +11,14 @@ dst = "fcbb:0:a00:b00::"   # srv6 and srv6-srh: outer destination
 srh = "fcbb:0:c00::"       # srv6-srh: the segment
 backup = false
 
+[template]                 # srv6: destinations from row templates (D.9) instead of dst;
+rows = "rows.toml"         #   see evrowfile.py
+
+reverse = "own"            # optional: reflect | own | own-random (D.8)
+deny = [0xC003]            # optional: EVs that are DENIED from the start
+deny_file = "bad.txt"      # optional: the same, one a line; others than ours are ignored
+events = ["good"]          # optional: new states that raise an event; default all
+
 [[plane]]                  # optional: which interface carries a plane; down without its carrier
 number = 1
 interface = "eth0"
@@ -30,23 +38,35 @@ mask = 0x000F
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Mapping, Sequence
-from ipaddress import AddressValueError, IPv6Address
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from .errors import MrcProfileError
-from .ev import DEFAULT_WIDTHS, VALUE_BITS, EvEntry, EvField, EvProfile, expand
+from .ev import DEFAULT_WIDTHS, VALUE_BITS, EventMask, EvEntry, EvField, EvProfile, ReverseRule
+from .evgen import SPORT_BASE, combinations, generate
+from .evrowfile import rows_of, template_entries
+from .evrows import RowTable
+from .tomlplace import Place as _Place
+from .tomlplace import shown as _shown
 from .types import EV_MAX, PLANE_MAX, EvFormat
 
 __all__ = ["load_profile", "parse_profile"]
 
-_COMMON_KEYS = {"format", "min_active", "name", "plane"}
+_COMMON_KEYS = {
+    *("format", "min_active", "name", "plane", "reverse", "deny", "deny_file", "events"),
+}
 _EXPLICIT_KEYS = _COMMON_KEYS | {"ev"}
 _GENERATED_KEYS = _COMMON_KEYS | {
     *("field", "count", "planes", "plane_field", "sport_base", "widths"),
+}
+_TEMPLATE_KEYS = _COMMON_KEYS | {"template", "ev", "count", "planes", "uplinks", "sport_base"}
+_REVERSE = {rule.name.lower().replace("_", "-"): rule for rule in ReverseRule}
+_EVENTS = {
+    "good": EventMask.GOOD,
+    "assumed-bad": EventMask.ASSUMED_BAD,
+    "denied": EventMask.DENIED,
 }
 _EV_KEYS = {"value", "port", "dst", "srh", "backup"}
 _FIELD_KEYS = {"width", "init", "min", "max", "mask"}
@@ -69,74 +89,82 @@ def parse_profile(document: Mapping[str, Any], source: str) -> EvProfile:
     """The profile in a parsed document; `source` begins every message."""
     place = _Place(source)
     fmt = _format(place, document)
-    if ("ev" in document) == ("field" in document):
-        place.fail("", "give either [[ev]] tables or [[field]] tables")
+    templated = "template" in document
+    if not templated and ("ev" in document) == ("field" in document):
+        place.fail("", "give either [[ev]] tables or [[field]] tables, or a [template]")
     generated = "field" in document
-    place.known_keys(document, _GENERATED_KEYS if generated else _EXPLICIT_KEYS)
+    known = _TEMPLATE_KEYS if templated else _GENERATED_KEYS if generated else _EXPLICIT_KEYS
+    place.known_keys(document, known)
     min_active = place.integer(document, "min_active", 0, 0, EV_MAX)
     if "min_active" in document and min_active == 0:
         place.fail("min_active", "0 is not in 1..the number of active EVs")
-    entries = _generated(place, fmt, document) if generated else _explicit(place, document)
-    interfaces = _interfaces(place, document) if "plane" in document else ()
-    return EvProfile(fmt, tuple(entries), min_active, source, interfaces)
+    rows = rows_of(place, document) if templated else None
+    if rows is not None and "ev" not in document:
+        entries = template_entries(place, document, rows)
+    elif generated:
+        entries = _generated(place, fmt, document)
+    else:
+        entries = _explicit(place, document, rows)
+    profile = EvProfile(
+        fmt,
+        tuple(entries),
+        min_active,
+        source,
+        _interfaces(place, document) if "plane" in document else (),
+        reverse=_reverse(place, document),
+        events=_events(place, document),
+        rows=rows,
+    )
+    return _denied(place, document, profile)
 
 
-class _Place:
-    """Where in a document we are, for messages: file, table and its index from 1."""
+def _reverse(place: _Place, document: Mapping[str, Any]) -> ReverseRule | None:
+    if "reverse" not in document:
+        return None
+    text = document["reverse"]
+    if not isinstance(text, str) or text not in _REVERSE:
+        place.fail("reverse", f"{_shown(text)} is not known; one of {', '.join(_REVERSE)}")
+    return _REVERSE[text]
 
-    def __init__(self, source: str, table: str = "") -> None:
-        self.source = source
-        self.table = table
 
-    def fail(self, key: str, reason: str) -> NoReturn:
-        raise MrcProfileError(": ".join(p for p in (self.source, self.table, key, reason) if p))
+def _events(place: _Place, document: Mapping[str, Any]) -> EventMask:
+    if "events" not in document:
+        return EventMask.ALL
+    names = document["events"]
+    known = ", ".join(_EVENTS)
+    if not isinstance(names, list):
+        place.fail("events", f"{_shown(names)} is not a list of {known}")
+    mask = EventMask.NONE
+    for name in names:
+        if not isinstance(name, str) or name not in _EVENTS:
+            place.fail("events", f"{_shown(name)} is not known; any of {known}")
+        mask |= _EVENTS[name]
+    return mask
 
-    def known_keys(self, table: Mapping[str, Any], known: set[str]) -> None:
-        for key in table:
-            if key not in known:
-                self.fail(key, f"unknown key; known here: {', '.join(sorted(known))}")
 
-    def integer(
-        self, table: Mapping[str, Any], key: str, default: int | None, low: int, high: int
-    ) -> int:
-        value = table.get(key, default)
-        if value is None:
-            self.fail(key, "is missing")
-        if not isinstance(value, int) or isinstance(value, bool):
-            self.fail(key, f"{_shown(value)} is not an integer")
-        if not low <= value <= high:
-            self.fail(key, f"{value} is not in {low}..{high}")
-        return value
+def _denied(place: _Place, document: Mapping[str, Any], profile: EvProfile) -> EvProfile:
+    """The denylist: EVs of the profile itself, and of a file that several profiles may share."""
+    listed = document.get("deny", [])
+    if not isinstance(listed, list) or not all(type(ev) is int for ev in listed):
+        place.fail("deny", f"{_shown(listed)} is not a list of EVs")
+    profile = profile.denying(listed)
+    if "deny_file" in document:
+        profile = profile.denying(_deny_file(place, document), strict=False)
+    if len(profile.deny) == len(profile):
+        place.fail("deny", "no EV is left")
+    return profile
 
-    def address(self, table: Mapping[str, Any], key: str) -> IPv6Address | None:
-        if key not in table:
-            return None
-        text = table[key]
-        if not isinstance(text, str):
-            self.fail(key, f"{_shown(text)} is not an IPv6 address in quotes")
+
+def _deny_file(place: _Place, document: Mapping[str, Any]) -> list[int]:
+    path = place.file(document, "deny_file")
+    found: list[int] = []
+    for number, line in enumerate(place.text(path, "deny_file").splitlines(), 1):
+        word = line.partition("#")[0].strip()
         try:
-            return IPv6Address(text)
-        except AddressValueError:
-            self.fail(key, f"{text!r} is not an IPv6 address")
-
-    def tables(self, document: Mapping[str, Any], key: str) -> list[tuple[_Place, dict[str, Any]]]:
-        found = document[key]
-        if not isinstance(found, list) or not all(isinstance(t, dict) for t in found):
-            self.fail(key, f"must be [[{key}]] tables")
-        if not found:
-            self.fail(key, f"has no [[{key}]] table")
-        return [(_Place(self.source, f"[[{key}]] {i}"), t) for i, t in enumerate(found, 1)]
-
-
-def _shown(value: object) -> str:
-    """A value as the file has it; what cannot be said on a line as what it is."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_shown, value))}]"
-    if isinstance(value, dict):
-        return "a table"
-    return repr(value) if isinstance(value, str | int | float) else str(value)
+            found += [int(word, 0)] if word else []
+        except ValueError:
+            place.fail("deny_file", f"{path}: line {number}: {word!r} is not an EV")
+    return found
 
 
 def _format(place: _Place, document: Mapping[str, Any]) -> EvFormat:
@@ -148,17 +176,19 @@ def _format(place: _Place, document: Mapping[str, Any]) -> EvFormat:
     return EvFormat(text)
 
 
-def _explicit(place: _Place, document: Mapping[str, Any]) -> list[EvEntry]:
+def _explicit(place: _Place, document: Mapping[str, Any], rows: RowTable | None) -> list[EvEntry]:
     entries = []
     for here, table in place.tables(document, "ev"):
         here.known_keys(table, _EV_KEYS)
         backup = table.get("backup", False)
         if not isinstance(backup, bool):
             here.fail("backup", f"{_shown(backup)} is not true or false")
+        value = here.integer(table, "value", None, 0, 0xFFFFFFFF)
+        port = 1 if rows is None else rows.evs.plane.get(value)
         entries.append(
             EvEntry(
-                value=here.integer(table, "value", None, 0, 0xFFFFFFFF),
-                plane=here.integer(table, "port", 1, 1, PLANE_MAX),
+                value=value,
+                plane=here.integer(table, "port", port, 1, PLANE_MAX),
                 dst=here.address(table, "dst"),
                 srh=here.address(table, "srh"),
                 backup=backup,
@@ -207,8 +237,7 @@ def _fields(
 
 def _generated(place: _Place, fmt: EvFormat, document: Mapping[str, Any]) -> list[EvEntry]:
     fields, widths = _fields(place, fmt, document)
-    spans = [f.top - f.min + 1 if f.mask else 1 for f in fields]
-    total = math.prod(spans)
+    total = combinations(fields)
     count = place.integer(document, "count", min(total, EV_MAX), 1, EV_MAX)
     if count > total:
         place.fail("count", f"{count} EVs, but the fields have only {total} combinations")
@@ -218,53 +247,18 @@ def _generated(place: _Place, fmt: EvFormat, document: Mapping[str, Any]) -> lis
         place.integer(document, "plane_field", None, 0, len(fields) - 1)
         if "planes" in document:
             place.fail("plane_field", "cannot be given together with planes")
-    base = place.integer(document, "sport_base", 49152, 1, 0xFFFF)
+    base = place.integer(document, "sport_base", SPORT_BASE, 1, 0xFFFF)
     if fmt in (EvFormat.SRV6, EvFormat.SRV6_SRH) and base + count > 0x10000:
         place.fail("sport_base", f"{base} + {count} EVs exceeds 65535")
-    entries = []
-    for i in range(count):
-        offsets = _combination(i, spans, plane_field)
-        plane = 1 + (i % planes if plane_field is None else offsets[plane_field])
-        if plane > PLANE_MAX:
-            place.fail("plane_field", f"gives plane {plane}, which is not in 1..{PLANE_MAX}")
-        values = [f.min + o if f.mask else 0 for f, o in zip(fields, offsets, strict=True)]
-        path = expand(fields, widths, values, VALUE_BITS[fmt])
-        entries.append(_entry(fmt, path, base + i, plane))
-    return entries
-
-
-def _combination(i: int, spans: Sequence[int], plane_field: int | None) -> list[int]:
-    """Offsets of the fields in EV i (D.1, H25).
-
-    Planes take turns; the rest is walked in a stride coprime to its number, so that any count
-    takes an even, fixed, scattered share of all combinations.
-    """
-    rest = [1 if k == plane_field else span for k, span in enumerate(spans)]
-    planes = 1 if plane_field is None else spans[plane_field]
-    total = math.prod(rest)
-    stride = max(1, int(total * 0.618))
-    while math.gcd(stride, total) != 1:
-        stride += 1
-    offsets = _digits(i // planes * stride % total, rest)
-    if plane_field is not None:
-        offsets[plane_field] = i % planes
-    return offsets
-
-
-def _digits(number: int, spans: Sequence[int]) -> list[int]:
-    """`number` in mixed radix: the last field is the fastest (H25)."""
-    digits = []
-    for span in reversed(spans):
-        number, digit = divmod(number, span)
-        digits.append(digit)
-    return digits[::-1]
-
-
-def _entry(fmt: EvFormat, path: int, source_port: int, plane: int) -> EvEntry:
-    """UDP and STEV carry the path value itself; SRv6 needs a 32-bit EV for the echo (H23)."""
-    if fmt in (EvFormat.UDP, EvFormat.STEV):
-        return EvEntry(path, plane)
-    if fmt is EvFormat.SRV6:
-        return EvEntry(source_port, plane, IPv6Address(path))
-    segment = IPv6Address(path & (1 << 128) - 1)
-    return EvEntry(source_port, plane, IPv6Address(path >> 128), segment)
+    try:
+        return generate(
+            fmt,
+            fields,
+            widths,
+            count,
+            ports=range(1, planes + 1),
+            plane_field=plane_field,
+            sport_base=base,
+        )
+    except MrcProfileError as exc:
+        place.fail("", str(exc))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from ._waits import Gate
 from .device import Context
 from .endpoint import CONTROL_CLASS
+from .epbatch import Batch, BatchResult, EndpointOp, EndpointRequest
 from .path import PathTable
 from .types import ProbeResult
 
@@ -29,6 +30,8 @@ class Prober:
         self._gate = Gate(_IN_FLIGHT)
         self._paced_until = 0.0  # of the loop's clock
         self._waiting: dict[int, asyncio.Future[ProbeResult]] = {}
+        self._batches: list[Batch] = []
+        self._batch_news = asyncio.Event()
 
     async def probe(
         self, path: PathTable, evs: Sequence[int], timeout: float, dscp: int = CONTROL_CLASS
@@ -40,6 +43,33 @@ class Prober:
             await self._gate.acquire()
             futures.append(self._post(path, ev, round(timeout * 1e9), dscp))
         return list(await asyncio.gather(*futures))
+
+    async def send_and_wait(
+        self,
+        requests: Sequence[EndpointRequest],
+        *,
+        timeout_ns: int,
+        op: EndpointOp = EndpointOp.EV_PROBE,
+        dscp: int = CONTROL_CLASS,
+    ) -> BatchResult:
+        """mrc.controller.send_and_wait() for a driven context (C.7)."""
+        batch = Batch(self._ctx, requests, op=op, timeout_ns=timeout_ns, dscp=dscp)
+        loop = asyncio.get_running_loop()
+        self._batches.append(batch)
+        try:
+            while True:
+                batch.post()
+                self._kick()
+                if batch.done:
+                    return batch.result()
+                self._batch_news.clear()
+                left = (batch.ends_ns - self._ctx.now()) / 1e9
+                async with asyncio.timeout_at(loop.time() + left + 1):
+                    await self._batch_news.wait()
+        except TimeoutError:
+            return batch.result()
+        finally:
+            self._batches.remove(batch)
 
     async def _pace(self) -> None:
         """Return when one more probe keeps to the burst and the pace."""
@@ -65,6 +95,9 @@ class Prober:
     def on_results(self) -> None:
         """Driver: results are waiting. Those nobody waits for any more are let go."""
         for number, result in self._ctx.endpoint.poll():
+            if any(batch.take(number, result) for batch in self._batches):
+                self._batch_news.set()
+                continue
             future = self._waiting.pop(number, None)
             if future is None:  # posted past us, by the context's owner
                 continue

@@ -254,7 +254,7 @@ class DropReason(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What became of one EV probe (C.7).
+    """What became of one EV probe (C.7). It tells nothing about the way back.
 
     `rtt_ns` is from its sending to the answer, which came back by local port `port`; None: no
     answer in time. `adjusted`: without the time that the peer took to answer (H11).

@@ -7,6 +7,7 @@ import pytest
 
 import mrc
 from mrc._core import MemWire
+from mrc.controller import NodeController
 
 from .sides import Side
 
@@ -40,3 +41,33 @@ def sides():
     b.connect(a)
     with a.ctx, b.ctx:
         yield a, b
+
+
+@pytest.fixture
+def control(context):
+    made = NodeController(context, ports=4)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def refused():
+    """The call is refused with this errno, and says these words."""
+
+    class Refused:
+        def __init__(self, number, *words):
+            self.raises = pytest.raises(mrc.MrcControlError)
+            self.number, self.words = number, words
+
+        def __enter__(self):
+            self.caught = self.raises.__enter__()
+            return self.caught
+
+        def __exit__(self, *args):
+            done = self.raises.__exit__(*args)
+            assert self.caught.value.errno == self.number, str(self.caught.value)
+            for word in self.words:
+                assert word in str(self.caught.value)
+            return done
+
+    return Refused

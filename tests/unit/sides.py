@@ -15,15 +15,16 @@ class Side:
 
     def __init__(self, wire, end):
         self.end = end
+        self.wire = wire
         self.ctx = mrc.Context(seed=end + 1)
         self.port = mrc.Port(self.ctx, mrc.Backend.MEM, wire=wire, mem_end=end)
         self.pd = mrc.ProtectionDomain(self.ctx)
         self.cq = mrc.CompletionQueue(self.ctx, 256)
         self.qp = mrc.QueuePair(self.pd, self.cq, self.cq)
 
-    def connect(self, peer):
+    def connect(self, peer, profile=None):
         src, dst = ADDR[self.end], ADDR[1 - self.end]
-        profile = mrc.EvProfile.udp(4)
+        profile = profile or mrc.EvProfile.udp(4)
         self.path = mrc.PathTable(self.port, profile, dst, peer.port.udp_port, src=src)
         fixed = mrc.CcProfile(mrc.CcKind.FIXED, window=1 << 20)
         self.cc = mrc.Controller(self.ctx, fixed, 1024)

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The endpoint batch call: many requests out, their answers in order of arrival (C.7, F.1)."""
+
+from __future__ import annotations
+
+import errno
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NoReturn
+
+from .device import Context
+from .endpoint import CONTROL_CLASS, ID_MAX
+from .errors import MrcControlError, MrcUsageError
+from .path import PathTable
+from .types import ProbeResult
+
+__all__ = [
+    "Batch",
+    "BatchResult",
+    "EndpointOp",
+    "EndpointRequest",
+    "EndpointResponse",
+    "send_and_wait",
+]
+
+# At a time: half of what a peer answers back to back (F.1), and of what the engine has room for.
+_IN_FLIGHT = 128
+_GRACE_NS = 1_000_000_000
+
+
+class EndpointOp(Enum):
+    """What is asked: does this EV reach you; or, know that these ports of mine are up."""
+
+    PORT_STATUS = 0
+    EV_PROBE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointRequest:
+    """One request. The path table says who asks whom and in which format.
+
+    request_id: 0..0xEFFF, not used again while an old answer may be on its way. port_status_mask:
+    bit N is port N, of PORT_STATUS only. service_time: the peer corrects timestamps (H11).
+    """
+
+    request_id: int
+    path: PathTable
+    ev: int
+    port_status_mask: int = 0
+    service_time: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointResponse:
+    """One answer. `port`: the I/O port it came by; `adjusted`: the peer's own time is not in."""
+
+    request_id: int
+    port: int
+    rtt_ns: int
+    adjusted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """Answers in order of arrival, and the ids of those that did not come in time."""
+
+    responses: tuple[EndpointResponse, ...]
+    missing: tuple[int, ...]
+
+    @property
+    def error(self) -> int:
+        """0, or ETIMEDOUT: some are missing."""
+        return errno.ETIMEDOUT if self.missing else 0
+
+
+class Batch:
+    """A call on its way: post() until `done`, take() what the endpoint gives.
+
+    MrcControlError, and nothing was sent: EINVAL for a request that cannot be.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        requests: Sequence[EndpointRequest],
+        *,
+        op: EndpointOp,
+        timeout_ns: int,
+        dscp: int,
+    ) -> None:
+        self.ctx = ctx
+        self.ends_ns = ctx.now() + timeout_ns
+        self._op = op
+        self._dscp = dscp
+        self._check(requests, timeout_ns)
+        self._todo = deque(requests)
+        self._out: set[int] = set()
+        self._responses: list[EndpointResponse] = []
+        self._missing: list[int] = []
+
+    def _check(self, requests: Sequence[EndpointRequest], timeout_ns: int) -> None:
+        seen: set[int] = set()
+        for r in requests:
+            if not 0 <= r.request_id <= ID_MAX:
+                _refuse(errno.EINVAL, f"request id {r.request_id} is not in 0..{ID_MAX:#x}")
+            if r.request_id in seen:
+                _refuse(errno.EINVAL, f"request id {r.request_id} occurs twice")
+            seen.add(r.request_id)
+            if r.path.closed or r.path.ctx is not self.ctx:
+                _refuse(errno.EINVAL, f"request {r.request_id}: no path table of this context")
+            if r.ev not in {e.value for e in r.path.profile}:
+                _refuse(errno.EINVAL, f"request {r.request_id}: no EV is {r.ev:#x}")
+        if not self.ctx.endpoint.possible(timeout_ns, self._dscp):
+            _refuse(errno.EINVAL, f"timeout {timeout_ns} ns or class {self._dscp} is out of range")
+
+    @property
+    def done(self) -> bool:
+        """Every request was answered or has failed."""
+        return not self._todo and not self._out
+
+    def post(self) -> None:
+        """Send what there is room for. EAGAIN: an id is in use by another call."""
+        while self._todo and len(self._out) < _IN_FLIGHT:
+            left = self.ends_ns - self.ctx.now()
+            if left <= 0:
+                self._missing += [r.request_id for r in self._todo]
+                self._todo.clear()
+                return
+            r = self._todo[0]
+            try:
+                posted = self.ctx.endpoint.post_one(
+                    r.path.number,
+                    r.ev,
+                    r.request_id,
+                    timeout_ns=left,
+                    dscp=self._dscp,
+                    service_time=r.service_time,
+                    port_status=r.port_status_mask if self._op is EndpointOp.PORT_STATUS else None,
+                )
+            except MrcUsageError as exc:
+                _refuse(errno.EAGAIN, f"request {r.request_id}: {exc}")
+            if not posted:
+                return  # the engine's pool is full for the moment
+            self._todo.popleft()
+            self._out.add(r.request_id)
+
+    def take(self, number: int, result: ProbeResult) -> bool:
+        """One result; whether it was ours."""
+        if number not in self._out:
+            return False
+        self._out.discard(number)
+        if result.rtt_ns is None:
+            self._missing.append(number)
+        else:
+            self._responses.append(
+                EndpointResponse(number, result.port, result.rtt_ns, result.adjusted)
+            )
+        return True
+
+    def result(self) -> BatchResult:
+        """What came; the rest is missing."""
+        rest = [*self._out, *(r.request_id for r in self._todo)]
+        return BatchResult(tuple(self._responses), tuple(self._missing + rest))
+
+
+def send_and_wait(
+    ctx: Context,
+    requests: Sequence[EndpointRequest],
+    *,
+    timeout_ns: int,
+    op: EndpointOp = EndpointOp.EV_PROBE,
+    dscp: int = CONTROL_CLASS,
+) -> BatchResult:
+    """Send all, wait for all or for timeout_ns, 1..60 s. For a context that nobody else drives.
+
+    dscp: request class, 0..63. Answers are not kept between calls. EINVAL, EAGAIN, EIO; one that
+    is missing is no exception but in the result. In asyncio use Prober.send_and_wait().
+    """
+    if ctx.attached is not None:
+        _refuse(errno.EINVAL, "the context is driven by asyncio; await Prober.send_and_wait()")
+    batch = Batch(ctx, requests, op=op, timeout_ns=timeout_ns, dscp=dscp)
+    try:
+        while True:
+            batch.post()
+            if batch.done or ctx.now() > batch.ends_ns + _GRACE_NS:
+                return batch.result()
+            ctx.wait(max(1, (batch.ends_ns + _GRACE_NS - ctx.now()) // 1_000_000))
+            for number, result in ctx.endpoint.poll():
+                batch.take(number, result)
+    except MrcControlError:
+        raise
+    except OSError as exc:
+        raise MrcControlError(errno.EIO, f"a port failed: {exc}") from exc
+
+
+def _refuse(number: int, reason: str) -> NoReturn:
+    raise MrcControlError(number, reason)

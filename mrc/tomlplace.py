@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Values out of a TOML document, or a message that names file, place and reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import AddressValueError, IPv6Address
+from pathlib import Path
+from typing import Any, NoReturn
+
+from .errors import MrcProfileError
+from .evrows import Bits
+
+__all__ = ["Place", "shown"]
+
+
+def shown(value: object) -> str:
+    """A value as the file has it; what cannot be said on a line as what it is."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(shown, value))}]"
+    if isinstance(value, dict):
+        return "a table"
+    return repr(value) if isinstance(value, str | int | float) else str(value)
+
+
+class Place:
+    """Where in a document we are, for messages: file, table and its index from 1.
+
+    Every method raises MrcProfileError with the place, the key and the reason.
+    """
+
+    def __init__(self, source: str, table: str = "") -> None:
+        self.source = source
+        self.table = table
+
+    def fail(self, key: str, reason: str) -> NoReturn:
+        """The reason, at its place."""
+        raise MrcProfileError(": ".join(p for p in (self.source, self.table, key, reason) if p))
+
+    def file(self, table: Mapping[str, Any], key: str) -> Path:
+        """A file named there, relative to the one we are in."""
+        name = table.get(key)
+        if not isinstance(name, str) or not name:
+            self.fail(key, "is missing" if name is None else f"{shown(name)} is not a file name")
+        return Path(self.source).parent / name
+
+    def text(self, path: Path, key: str) -> str:
+        """What that file holds."""
+        try:
+            return path.read_bytes().decode("utf-8")
+        except UnicodeDecodeError:
+            self.fail(key, f"{path}: is not UTF-8 text")
+        except OSError as exc:
+            self.fail(key, f"{path}: {exc.strerror}")
+
+    def pair(self, table: Mapping[str, Any], key: str, default: Bits) -> Bits:
+        """Bits: [lowest, how many]."""
+        given = table.get(key)
+        if given is None:
+            return default
+        if not isinstance(given, list) or len(given) != 2 or any(type(x) is not int for x in given):
+            self.fail(key, f"{shown(given)} is not [lowest bit, number of bits]")
+        return Bits(*given)
+
+    def known_keys(self, table: Mapping[str, Any], known: set[str]) -> None:
+        """No others are there."""
+        for key in table:
+            if key not in known:
+                self.fail(key, f"unknown key; known here: {', '.join(sorted(known))}")
+
+    def integer(
+        self, table: Mapping[str, Any], key: str, default: int | None, low: int, high: int
+    ) -> int:
+        """An integer in low..high; default None: it must be there."""
+        value = table.get(key, default)
+        if value is None:
+            self.fail(key, "is missing")
+        if not isinstance(value, int) or isinstance(value, bool):
+            self.fail(key, f"{shown(value)} is not an integer")
+        if not low <= value <= high:
+            self.fail(key, f"{value} is not in {low}..{high}")
+        return value
+
+    def address(self, table: Mapping[str, Any], key: str) -> IPv6Address | None:
+        """An IPv6 address, or None."""
+        if key not in table:
+            return None
+        text = table[key]
+        if not isinstance(text, str):
+            self.fail(key, f"{shown(text)} is not an IPv6 address in quotes")
+        try:
+            return IPv6Address(text)
+        except AddressValueError:
+            self.fail(key, f"{text!r} is not an IPv6 address")
+
+    def tables(self, document: Mapping[str, Any], key: str) -> list[tuple[Place, dict[str, Any]]]:
+        """The tables of that name, one at least."""
+        found = document[key]
+        if not isinstance(found, list) or not all(isinstance(t, dict) for t in found):
+            self.fail(key, f"must be [[{key}]] tables")
+        if not found:
+            self.fail(key, f"has no [[{key}]] table")
+        return [(Place(self.source, f"[[{key}]] {i}"), t) for i, t in enumerate(found, 1)]
