@@ -162,6 +162,11 @@ else
 	echo "simulation: seeds 1..$(SEEDS) and the seed bank passed"
 endif
 
+.PHONY: curves
+curves: $(B)/test_curves $(VENV)/.python ## convergence of NSCC: run anew, write tests/golden/nscc and the figures
+	$(B)/test_curves --write
+	$(BIN)/python -m tools.figures.nscc
+
 N ?= 3000
 .PHONY: fuzz-random
 fuzz-random: $(patsubst csrc/tests/%.c,$(B)/%,$(FUZZERS)) ## N random programs for each fuzz target
