@@ -2,7 +2,9 @@
 /* The raw backend: what it sends is looked at from outside. What it receives: test_rawrx.c. */
 #include "raw_rig.h"
 
+#include <arpa/inet.h>
 #include <linux/capability.h>
+#include <linux/if_ether.h>
 #include <sys/syscall.h>
 
 /* No encapsulation, uSID carrier, uSID carrier and SRH: the same packet arrives. */
@@ -78,6 +80,36 @@ static int child_bytes(void)
 }
 
 TEST(raw_tx__header_bytes) { child_run("raw_tx__header_bytes", child_bytes); }
+
+/* What goes in front, as the link sees it: class, ECN and label are those inside (A.13.1). */
+static int child_outer(void)
+{
+    child_fabric();
+    struct port a = port_open(MRC_IO_RAW);
+    const int tap = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, htons(ETH_P_IPV6));
+    CHECK(tap >= 0);
+    for (int kind = 1; kind < 3; kind++) {
+        struct mrc_tx_pkt pkt = port_pkt(&a, raw_lane(&a, &a, 0xBEEFC123, kind), 1, 100);
+        const size_t outer = kind == 2 ? IP_LEN + SRH_LEN : IP_LEN;
+        uint8_t got[512];
+        uint8_t want[IP_LEN + SRH_LEN];
+        pkt.tclass = 0xB9;
+        port_tx(&a, &pkt, 1);
+        CHECK_EQ(recv(tap, got, sizeof got, 0), outer + IP_LEN + UDP_LEN + 136);
+        (void)put_template(want, kind == 2);
+        mrc_put32(want, 0x6B900000u | 0xBEEF);
+        mrc_put16(want + 4, (uint16_t)(outer - IP_LEN + IP_LEN + UDP_LEN + 136));
+        CHECK_MEM(got, want, outer);
+        CHECK_MEM(got + outer, want, 4);                     /* version, class, label once more */
+        while (recv(tap, got, sizeof got, MSG_DONTWAIT) > 0) /* loopback shows it twice */
+            ;
+    }
+    close(tap);
+    port_close(&a);
+    return 0;
+}
+
+TEST(raw_tx__outer_header_bytes) { child_run("raw_tx__outer_header_bytes", child_outer); }
 
 /* An ordinary UDP port hears a raw one without encapsulation: the zero checksum is accepted (H37).
  */

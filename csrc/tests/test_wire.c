@@ -162,6 +162,26 @@ TEST(opcode_flags__table_of_A3)
     CHECK_EQ(mrc_opcode_flags(0x0A), 0); /* RC Write Only: not ours, 0.3 */
 }
 
+TEST(nack_reasons__table_of_A9)
+{
+    CHECK_EQ(MRC_NACK_TRIMMED, 0x01);
+    CHECK_EQ(MRC_NACK_TRIMMED_LASTHOP, 0x02);
+    CHECK_EQ(MRC_NACK_NO_BITMAP, 0x06);
+    CHECK_EQ(MRC_NACK_NO_PKT_BUFFER, 0x07);
+    CHECK_EQ(MRC_NACK_NO_RESOURCE, 0x0A);
+    CHECK_EQ(MRC_NACK_PSN_OOR_WINDOW, 0x0B);
+    CHECK_EQ(MRC_NACK_UNEXP_EVENT, 0x19);
+}
+
+TEST(syndromes__of_A6)
+{
+    CHECK_EQ(MRC_AETH_ACK, 0x1F);
+    CHECK_EQ(MRC_AETH_NAK_PSN_SEQ, 0x60);
+    CHECK_EQ(MRC_AETH_NAK_INVALID_REQUEST, 0x61);
+    CHECK_EQ(MRC_AETH_NAK_REMOTE_ACCESS, 0x62);
+    CHECK_EQ(MRC_AETH_NAK_REMOTE_OPERATION, 0x63);
+}
+
 TEST(encode__length_of_every_opcode)
 {
     uint8_t out[MRC_HDR_MAX];
