@@ -100,3 +100,9 @@ def test_dscp_classes_have_six_bits_and_nothing_sent_looks_trimmed():
         with pytest.raises(mrc.MrcUsageError, match=f"{name}: 16 means that a packet was trimmed"):
             mrc.DscpClasses(**{name: 16})
         assert mrc.DscpClasses(**{name: 16}, trimmed_lasthop=0)
+
+
+def test_data_port_is_4791_unless_said_otherwise():
+    assert mrc.types.UDP_PORT == 4791  # H1
+    assert ConnectionOptions().udp_port == 4791
+    assert ConnectionOptions(udp_port=4971).udp_port == 4971

@@ -129,25 +129,45 @@ def tests(path: Path) -> dict[str, Piece]:
 
 def _helpers(path: Path) -> list[Path]:
     """The file, the headers beside it that it includes, and what implements those."""
+    beside = {f.name: f for f in sorted(path.parent.glob("*.[ch]"))}
     found = [path]
     for file in found:
         for name in _INCLUDE.findall(file.read_text()):
-            header = path.parent / name
-            beside = [header, *sorted(path.parent.glob(f"{header.stem}*.c"))]
-            found += [b for b in beside if b.is_file() and b not in found]
-    return [f for f in found if f == path or not f.name.startswith("test_")]
+            stem = name.removesuffix(".h")
+            for other, place in beside.items():
+                ours = other in (name, f"{stem}.c") or other.startswith(f"{stem}_")
+                if name in beside and ours and place not in found:
+                    found.append(place)
+    return found
 
 
-def test_text(path: Path, name: str) -> list[str]:
-    """A test and every helper of the test folder it reaches, each without comments."""
-    known: dict[str, list[Piece]] = {}
-    for file in _helpers(path):
-        for p in pieces(file):
+@lru_cache(maxsize=4096)
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_WORD.findall(text)))
+
+
+@lru_cache(maxsize=4096)
+def _reached(texts: tuple[str, ...], name: str) -> tuple[str, ...]:
+    """The test of the first text, and the pieces of all that it reaches."""
+    known: dict[str, list[str]] = {}
+    first = ""
+    for number, text in enumerate(texts):
+        for p in _cut(text):
+            if number == 0 and p.text.startswith(f"TEST({name})"):
+                first = p.text
             for n in p.names:
-                known.setdefault(n, []).append(p)
-    first = tests(path)[name]
-    reached = [first]
-    for piece in reached:
-        for word in dict.fromkeys(_WORD.findall(piece.text)):
-            reached += [p for p in known.get(word, []) if p not in reached and p is not first]
-    return [reached[0].text, *sorted(p.text for p in reached[1:])]
+                known.setdefault(n, []).append(p.text)
+    reached = {first: None}
+    queue = [first]
+    for text in queue:
+        for word in _words(text):
+            for other in known.pop(word, ()):
+                if other not in reached:
+                    reached[other] = None
+                    queue.append(other)
+    return first, *sorted(t for t in reached if t != first)
+
+
+def test_text(path: Path, name: str) -> tuple[str, ...]:
+    """A test and every helper of the test folder it reaches, each without comments."""
+    return _reached(tuple(f.read_text() for f in _helpers(path)), name)

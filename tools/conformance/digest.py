@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from . import csource, pysource
@@ -20,7 +21,7 @@ def _around(root: Path, file: str, find: str) -> str:
     return pysource.around(path, offset) if path.suffix == ".py" else csource.around(path, offset)
 
 
-def _test(root: Path, test: str) -> list[str]:
+def _test(root: Path, test: str) -> Sequence[str]:
     file, name = split_test(test)
     if is_c(test):
         return csource.test_text(root / file, name)

@@ -118,5 +118,5 @@ def test_text(root: Path, path: Path, dotted: str) -> list[str]:
     reached = [first]
     for node in reached:
         for word in dict.fromkeys(_words(node)):
-            reached += [n for n in known.get(word, []) if n not in reached]
+            reached += [n for n in known.pop(word, []) if n is not first]
     return [ast.unparse(first), *sorted({ast.unparse(n) for n in reached[1:]})]
