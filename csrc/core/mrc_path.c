@@ -214,6 +214,7 @@ struct mrc_path_table *mrc_path_init(void *mem, const struct mrc_path_cfg *cfg,
     mrc_heap_init(&t->timers, (void *)(base + l.timers), c.count);
     mrc_rand_seed(&t->rand, c.seed);
     t->up = ~1u;
+    t->local_up = ~1u;
     t->hash_bits = hash_bits;
     t->event_mask = c.event_ring - 1u;
     t->count = c.count;

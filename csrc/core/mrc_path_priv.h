@@ -97,6 +97,7 @@ struct mrc_path_table {
     struct mrc_heap timers;
     struct mrc_rand rand;
     struct path_plane plane[MRC_PLANE_MAX + 1];
+    uint32_t local_up;  /* of the planes: ours alone */
     uint8_t event_want; /* MRC_EV_EVENTS_* */
     struct path_reverse reverse;
     uint16_t suspect_count;

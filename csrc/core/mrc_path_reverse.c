@@ -44,13 +44,23 @@ static uint16_t path_reverse_of(struct mrc_path_table *t, uint32_t p)
     return r->of[p];
 }
 
-/* Nothing is usable. Silence would leave both sides without a probe ever answered, so: any entry
- * that nobody switched off, another one each time. */
-static uint16_t path_reverse_any(struct mrc_path_table *t)
+/* May carry an answer when nothing better is left: nobody here has switched it off. */
+static bool path_reverse_last(const struct mrc_path_table *t, uint16_t i)
 {
+    return t->state[i] != MRC_EV_DENIED && (t->local_up >> t->entry[i].cfg.plane & 1) != 0;
+}
+
+/* Nothing is usable, yet a request came. Silence would leave both sides without a probe ever
+ * answered, so: what it came on, or any, another one each time. A peer that says that a plane is
+ * down may number its planes otherwise than we do. */
+static uint16_t path_reverse_any(struct mrc_path_table *t, uint16_t came_on)
+{
+    if (came_on != MRC_EV_NONE && t->reverse.rule == MRC_REVERSE_REFLECT &&
+        path_reverse_last(t, came_on))
+        return came_on;
     uint16_t i = (uint16_t)mrc_rand_below(&t->rand, t->count);
     for (uint16_t n = 0; n < t->count; n++, i = (uint16_t)((i + 1) % t->count))
-        if (t->state[i] != MRC_EV_DENIED && path_up(t, i))
+        if (path_reverse_last(t, i))
             return i;
     return MRC_EV_NONE;
 }
@@ -60,14 +70,13 @@ static uint16_t path_reverse_pick(struct mrc_path_table *t, struct mrc_path_curs
                                   bool *own)
 {
     const uint16_t i = mrc_path_find(t, ev);
-    const bool reflect = t->reverse.rule == MRC_REVERSE_REFLECT && i != MRC_EV_NONE &&
-                         path_up(t, i) && t->state[i] != MRC_EV_DENIED;
     *own = false;
-    if (reflect && t->state[i] <= MRC_EV_SKIP)
+    if (t->reverse.rule == MRC_REVERSE_REFLECT && i != MRC_EV_NONE && path_up(t, i) &&
+        t->state[i] <= MRC_EV_SKIP)
         return i;
     const uint32_t planes = t->live & t->up;
     if (planes == 0)
-        return reflect ? i : path_reverse_any(t); /* what it came on is the best guess */
+        return path_reverse_any(t, i);
     *own = true;
     const uint32_t wish = path_plane_of(t, ev, i);
     return path_reverse_of(t, (planes >> wish & 1) != 0 ? wish : path_turn(c, planes));

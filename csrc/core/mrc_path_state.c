@@ -294,6 +294,7 @@ void mrc_path_set_planes(struct mrc_path_table *t, uint32_t local_up, uint32_t r
 {
     const uint32_t changed = (local_up & remote_up & ~1u) ^ t->up;
     t->up ^= changed;
+    t->local_up = local_up;
     t->active = 0;
     for (uint32_t p = 1; p <= MRC_PLANE_MAX; p++)
         if ((t->up >> p & 1) != 0)

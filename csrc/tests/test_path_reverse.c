@@ -95,6 +95,9 @@ TEST(path_reverse__falls_back_to_another_plane_and_returns) /* D.8, H39 */
             CHECK_EQ(mrc_path_entry(r.t, answer(&r, rig_ev(i)))->plane, 1);
         mrc_path_set_planes(r.t, ~0u, ~0u);
         CHECK_EQ(mrc_path_entry(r.t, answer(&r, rig_ev(1)))->plane, 2);
+        mrc_path_set_planes(r.t, ~0u, 0); /* it says all are down, and yet it asked */
+        const uint16_t last = answer(&r, rig_ev(5));
+        CHECK(rule == MRC_REVERSE_REFLECT ? last == 5 : last < 8);
         mrc_path_set_planes(r.t, 0, ~0u);
         CHECK_EQ(answer(&r, rig_ev(1)), MRC_EV_NONE);
         rig_free(&r);
@@ -112,7 +115,7 @@ TEST(path_reverse__nothing_left_is_answered_on_what_it_came_on)
     uint32_t seen = 0;
     for (int k = 0; k < 100; k++)
         seen |= 1u << answer(&r, k % 2 == 0 ? STRANGE : rig_ev(6));
-    CHECK_EQ(seen, 1u << 0 | 1u << 2 | 1u << 4); /* any that is not denied, of a plane that is up */
+    CHECK_EQ(seen, 1u << 0 | 1u << 2 | 1u << 4); /* any that nobody here has switched off */
     for (uint16_t i = 0; i < 8; i++)
         mrc_path_set_state(r.t, i, MRC_EV_DENIED, 0);
     CHECK_EQ(answer(&r, rig_ev(6)), MRC_EV_NONE);
