@@ -398,6 +398,11 @@ TEST(packets__received_bytes_wrap)
     const uint32_t nominal = mrc_tx_udp_len(&h.tx[0]) + 40u;
     hear(&r, 1, &h, true);
     CHECK_EQ(h.p[0].rcvd_bytes, (nominal + 255) / 256);
+    rig_qp(&r.s[1])->resp.rx.rcvd_bytes = 256ull * 0xABFFFF;
+    CHECK_EQ(post(&r, 64, MRC_WR_RDMA_WRITE, MRC_SEND_SIGNALED), 1);
+    hear(&r, 0, &h, true);
+    hear(&r, 1, &h, true);
+    CHECK_EQ(h.p[0].rcvd_bytes, 0xABFFFF + (nominal + 255) / 256);
     rig_qp(&r.s[1])->resp.rx.rcvd_bytes = 256ull * 0xFFFFFF;
     CHECK_EQ(post(&r, 64, MRC_WR_RDMA_WRITE, MRC_SEND_SIGNALED), 1);
     hear(&r, 0, &h, true);
@@ -445,17 +450,16 @@ TEST(packets__path_mtu_is_one_of_five) /* A.1 */
 {
     struct rig r;
     rig_open(&r, 5, MRC_CC_FIXED, false);
-    struct mrc_qp_attr a = {.state = MRC_QPS_RESET};
-    CHECK_EQ(mrc_qp_modify(r.s[0].e, r.s[0].qpn, &a, MRC_QP_STATE, r.now), MRC_OK);
+    rig_reset(&r, 0);
     rig_bring_up(&r, 0, MRC_QPS_INIT);
     for (uint32_t mtu = 0; mtu <= 0xFFFF; mtu++) {
         const bool good = mtu == 256 || mtu == 512 || mtu == 1024 || mtu == 2048 || mtu == 4096;
-        a = (struct mrc_qp_attr){.state = MRC_QPS_RTR,
-                                 .path_mtu = (uint16_t)mtu,
-                                 .dest_qpn = r.s[1].qpn,
-                                 .path = r.s[0].path_id,
-                                 .mpr_dest = 1,
-                                 .max_wimm_dest = 1};
+        struct mrc_qp_attr a = {.state = MRC_QPS_RTR,
+                                .path_mtu = (uint16_t)mtu,
+                                .dest_qpn = r.s[1].qpn,
+                                .path = r.s[0].path_id,
+                                .mpr_dest = 1,
+                                .max_wimm_dest = 1};
         memcpy(a.dst, r.s[1].addr, 16);
         const int err = mrc_qp_modify(r.s[0].e, r.s[0].qpn, &a,
                                       MRC_QP_STATE | MRC_QP_AV | MRC_QP_RQ_PSN | MRC_QP_PATH |
@@ -464,8 +468,7 @@ TEST(packets__path_mtu_is_one_of_five) /* A.1 */
         CHECK_EQ(err, good ? MRC_OK : MRC_ERR_INVAL);
         if (!good)
             continue;
-        a.state = MRC_QPS_RESET;
-        CHECK_EQ(mrc_qp_modify(r.s[0].e, r.s[0].qpn, &a, MRC_QP_STATE, r.now), MRC_OK);
+        rig_reset(&r, 0);
         rig_bring_up(&r, 0, MRC_QPS_INIT);
     }
     rig_close(&r);

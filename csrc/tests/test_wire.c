@@ -162,6 +162,16 @@ TEST(opcode_flags__table_of_A3)
     CHECK_EQ(mrc_opcode_flags(0x0A), 0); /* RC Write Only: not ours, 0.3 */
 }
 
+TEST(opcodes__numbers_of_A3)
+{
+    static const uint8_t ours[OPS] = {
+        MRC_OP_WRITE_FIRST, MRC_OP_WRITE_MIDDLE,   MRC_OP_WRITE_LAST, MRC_OP_WRITE_LAST_IMM,
+        MRC_OP_WRITE_ONLY,  MRC_OP_WRITE_ONLY_IMM, MRC_OP_ACK,        MRC_OP_EP_REQUEST,
+        MRC_OP_EP_RESPONSE, MRC_OP_SACK,           MRC_OP_NACK,       MRC_OP_PROBE,
+    };
+    CHECK_MEM(ours, all_ops, OPS);
+}
+
 TEST(nack_reasons__table_of_A9)
 {
     CHECK_EQ(MRC_NACK_TRIMMED, 0x01);
