@@ -96,12 +96,18 @@ TEST(req_tx__numbers_wrap) /* B.1, field report 9 */
 
 /* ---- B.2.2: who may leave ---- */
 
-TEST(req_tx__nothing_leaves_in_error)
+TEST(req_tx__nothing_leaves_outside_rts)
 {
     const struct mrc_qp_attr err = {.state = MRC_QPS_ERR};
     struct rig r;
     req_open(&r, MRC_CC_NONE);
     req_post(&r, 1, 4 * RIG_MTU, WRITE);
+    for (uint8_t state = MRC_QPS_RESET; state <= MRC_QPS_ERR; state++)
+        if (state != MRC_QPS_RTS) {
+            req_qp(&r)->attr.state = state;
+            CHECK_EQ(req_send(&r), 0);
+        }
+    req_qp(&r)->attr.state = MRC_QPS_RTS;
     CHECK_EQ(mrc_qp_modify(r.s[0].e, r.s[0].qpn, &err, MRC_QP_STATE, r.now), MRC_OK);
     CHECK_EQ(req_send(&r), 0);
     CHECK_EQ(rig_post(&r, 0, 0, 100, WRITE) == 1 && req_send(&r) != 0, false);

@@ -334,6 +334,18 @@ TEST(req_probe__the_tail_is_probed_soon_and_then_less_often)
     req_close(&r);
 }
 
+TEST(req_probe__not_before_a_tenth_of_a_millisecond) /* B.11: in software */
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    r.s[0].cc.cfg.base_rtt_ns = r.s[0].cc.cfg.target_delay_ns = 5 * MRC_USEC;
+    req_post(&r, 1, 2 * RIG_MTU, WRITE);
+    CHECK_EQ(req_send(&r), 2);
+    req_hear_sack(&r, REQ_START, REQ_START, REQ_NOMINAL);
+    CHECK_EQ(req_of(&r)->probe_at - r.now, 100 * MRC_USEC);
+    req_close(&r);
+}
+
 TEST(req_probe__rarely_while_more_is_to_come)
 {
     struct rig r;
