@@ -414,6 +414,18 @@ TEST(resp__the_base_of_the_bitmap)
     resp_close();
 }
 
+TEST(resp__sack_offset_is_at_least_one) /* H40 */
+{
+    resp_open(false);
+    struct mrc_pkt p = resp_pkt(0, MRC_OP_WRITE_ONLY);
+    p.a = true;
+    resp_give(&p); /* nothing is out of order */
+    (void)resp_take();
+    CHECK_EQ((uint32_t)SACK->sack_offset, 1);
+    CHECK_EQ(SACK->sack_bitmap, 0);
+    resp_close();
+}
+
 /* ADR 0032: a SACK is made when it leaves. */
 TEST(resp__triggers_of_a_burst_share_a_sack)
 {

@@ -229,6 +229,17 @@ TEST(resp_flow__unexp_event_from_a_queue_pair_that_ended)
     resp_close();
 }
 
+TEST(resp_flow__a_nack_leaves_before_a_sack)
+{
+    resp_open(false);
+    const struct mrc_pkt probe = {.opcode = MRC_OP_PROBE, .dqp = resp.r.s[1].qpn, .ftype = 1};
+    resp_give(&probe);
+    resp_only(RESP_WINDOW);
+    CHECK_EQ(resp_take(), 2);
+    CHECK(resp.out[0].opcode == MRC_OP_NACK && resp.out[1].opcode == MRC_OP_SACK);
+    resp_close();
+}
+
 /* However many are refused between two turns, the answers are a few dozen. */
 TEST(resp_flow__refusals_are_bounded)
 {
