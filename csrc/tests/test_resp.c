@@ -161,6 +161,19 @@ TEST(resp__packets_of_the_wrong_length_are_dropped)
     }
 }
 
+/* Field report 45: the region allows it, the queue pair does not. */
+TEST(resp__a_queue_pair_without_remote_write_takes_none)
+{
+    resp_open(false);
+    const struct mrc_qp_attr a = {.access = MRC_ACCESS_LOCAL_WRITE};
+    CHECK_EQ(resp_modify(&a, MRC_QP_ACCESS), MRC_OK);
+    resp_only(0);
+    (void)resp_take();
+    CHECK(ACK != NULL && ACK->syndrome == MRC_AETH_NAK_REMOTE_ACCESS);
+    CHECK_EQ(resp_buf()[0], 0x5A);
+    resp_close();
+}
+
 /* Field report 44: nothing that is refused is ever reported as here, or done. */
 TEST(resp__a_refused_packet_is_not_recorded)
 {
