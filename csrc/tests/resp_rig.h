@@ -95,6 +95,13 @@ static inline const struct mrc_pkt *resp_answer(uint8_t opcode, size_t n)
             return &resp.out[i];
     return NULL;
 }
+/* The first of this kind; a blank one (opcode 0) when there is none. */
+static inline const struct mrc_pkt *resp_first(uint8_t opcode)
+{
+    static const struct mrc_pkt blank;
+    const struct mrc_pkt *p = resp_answer(opcode, 0);
+    return p != NULL ? p : &blank;
+}
 static inline size_t resp_count(uint8_t opcode)
 {
     size_t n = 0;

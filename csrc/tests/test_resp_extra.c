@@ -4,7 +4,7 @@
 #include "resp_rig.h"
 #include "t.h"
 
-#define SACK (resp_answer(MRC_OP_SACK, 0))
+#define SACK (resp_first(MRC_OP_SACK))
 
 /* ---- H11: service time ---- */
 

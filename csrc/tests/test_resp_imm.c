@@ -4,7 +4,7 @@
 #include "resp_rig.h"
 #include "t.h"
 
-#define ACK (resp_answer(MRC_OP_ACK, 0))
+#define ACK (resp_first(MRC_OP_ACK))
 
 static struct mrc_wc wc[RIG_CQ];
 
@@ -108,6 +108,19 @@ TEST(resp_imm__byte_len_is_the_message_in_every_order)
     }
 }
 
+/* A message that never ends lends no length to the one packet after it. */
+TEST(resp_imm__byte_len_of_a_single_packet_is_its_own)
+{
+    resp_open(false);
+    resp_receives(1);
+    const struct mrc_pkt p = resp_pkt(0, MRC_OP_WRITE_FIRST);
+    resp_give(&p);
+    imm_only(1, 1);
+    CHECK_EQ(polled(), 1);
+    CHECK_EQ(wc[0].byte_len, RIG_MTU);
+    resp_close();
+}
+
 /* Longer than the window, and across the wrap of the PSN: still counted right. */
 TEST(resp_imm__byte_len_of_a_message_longer_than_the_window)
 {
@@ -146,7 +159,7 @@ TEST(resp_imm__one_more_than_agreed)
     CHECK(resp_qp()->attr.state == MRC_QPS_ERR);
     CHECK_EQ(resp_qp()->stats.error, MRC_WC_LOC_QP_OP_ERR);
     (void)resp_take();
-    CHECK(ACK != NULL && ACK->syndrome == MRC_AETH_NAK_INVALID_REQUEST);
+    CHECK(ACK->opcode != 0 && ACK->syndrome == MRC_AETH_NAK_INVALID_REQUEST);
     CHECK_EQ(ACK->psn, RESP_FIRST + RIG_WIMM + 1);
     CHECK_EQ(polled(), 1); /* receives are flushed (B.13) */
     CHECK(wc[0].status == MRC_WC_WR_FLUSH_ERR);
