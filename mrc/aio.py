@@ -57,7 +57,7 @@ async def connect(
     the peer speaks another version, or refuses.
     """
     wish = ConnectionOptions(**options)
-    driver = Driver.attach(context, wish.seed, wish.dscp)
+    driver = Driver.attach(context, wish.seed, wish.dscp, service_time=wish.service_time)
     driver.hold()
     try:
         async with limit(timeout, f"no connection to {host} port {port}"):
@@ -131,7 +131,10 @@ async def mem_pair(
     wire.faults(loss_ppm=loss_ppm, dup_ppm=dup_ppm)
     socks = socket.socketpair()
     channels = [Channel(*await asyncio.open_unix_connection(sock=sock)) for sock in socks]
-    drivers = [Driver.attach(None, seed + i, w.dscp) for i, w in enumerate((wish_a, wish_b))]
+    drivers = [
+        Driver.attach(None, seed + i, w.dscp, service_time=w.service_time)
+        for i, w in enumerate((wish_a, wish_b))
+    ]
     for driver in drivers:
         driver.hold()
     try:

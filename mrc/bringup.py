@@ -18,7 +18,7 @@ from .path import PathTable
 from .pd import ProtectionDomain
 from .port import Port
 from .qp import QpAttr, QpInitAttr, QueuePair
-from .types import EV_MAX, PATH_MTUS, Access, Backend, EvFormat, PortCap, QpCap, QpState
+from .types import EV_MAX, PATH_MTUS, PLANES_ALL, Access, Backend, EvFormat, PortCap, QpCap, QpState
 
 __all__ = ["RECV_ID", "Half", "Local", "Whole", "complete", "prepare", "route_mtu"]
 
@@ -112,7 +112,7 @@ def prepare(driver: Driver, local: Local, options: ConnectionOptions, dst: IPv6A
         init = QpInitAttr(
             sq_depth=options.depth,
             rq_depth=options.imm_queue,
-            mpr_max=options.mpr,
+            mpr_max=options.window_max,
             max_wimm_dest=options.max_wimm,
             ev_max=EV_MAX if options.ev_profile is None else len(profile),
         )
@@ -128,11 +128,12 @@ def prepare(driver: Driver, local: Local, options: ConnectionOptions, dst: IPv6A
         path_mtu=mtu,
         max_wimm=options.max_wimm,
         max_wimm_dest=options.max_wimm,
-        mpr=options.mpr,
+        mpr=options.window_max,
         mpr_dest=options.mpr,
-        dynamic_mpr=True,
+        dynamic_mpr=options.dynamic_mpr,
         service_time=driver.ctx.receive.service_time,
         trim_nack=driver.ctx.dscp.trims and bool(local.port.stats().caps & PortCap.TRIM),
+        ports_up=driver.ctx.planes_up,
         evs=len(profile),
         sport_base=min(e.source_port for e in profile),
         imm_queue=options.imm_queue,
@@ -163,6 +164,8 @@ def complete(half: Half, peer: ConnectionInfo, *, passive: bool) -> Whole:
             dport=peer.qp.udp_port,
         )
         keys.append(key)
+        if driver.users(key) == 1:  # of a table in use the peer itself reports changes (F.1)
+            path.set_planes(driver.ctx.planes_up, peer.ports_up & PLANES_ALL)
         key, controller = driver.controller(
             options.cc_profile, peer.qp.gid, local.scope_id, agreed.path_mtu
         )
@@ -179,7 +182,9 @@ def complete(half: Half, peer: ConnectionInfo, *, passive: bool) -> Whole:
 def _to_rts(half: Half, peer: ConnectionInfo, agreed: Agreement, path: int, cc: int) -> None:
     """The transitions of C.3, with what each needs."""
     qp, options = half.qp, half.options
-    qp.modify(QpAttr(state=QpState.INIT, access=Access.LOCAL_WRITE | Access.REMOTE_WRITE))
+    access = Access.LOCAL_WRITE | Access.REMOTE_WRITE
+    version = 1 << (agreed.version - 1)
+    qp.modify(QpAttr(state=QpState.INIT, access=access, version=version))
     qp.modify(
         QpAttr(
             state=QpState.RTR,
@@ -208,5 +213,8 @@ def _to_rts(half: Half, peer: ConnectionInfo, agreed: Agreement, path: int, cc: 
             linear_cnt=options.retry_linear,
             exp_cnt=options.retry_exp,
             train_max=0 if options.train == "auto" else options.train,
+            timestamps=options.timestamps,
         )
     )
+    if agreed.cap & QpCap.DYNAMIC_MPR:  # the peer may let the window grow to our own limit (B.12)
+        qp.modify(QpAttr(mpr=options.window_max))

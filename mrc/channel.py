@@ -53,6 +53,11 @@ class Channel:
         """Address of the other end."""
         return self._writer.get_extra_info("peername")
 
+    @property
+    def trusted(self) -> bool:
+        """The peer has said hello."""
+        return self._body_max == FRAME_BYTES_MAX
+
     def trust(self) -> None:
         """The peer has said hello: larger messages are accepted from now on."""
         self._body_max = FRAME_BYTES_MAX

@@ -113,7 +113,8 @@ class Context:
     `seed` fixes every random choice of the engine (order of paths); the default is the MRC_SEED
     environment variable, else 64 random bits, logged at debug level. `solicited_bit7` sends the
     solicited event in bit 7 of BTH byte 1 (H2). `api_version` is what the program was written for;
-    one newer than API_VERSION is a MrcUsageError (C.8). Closing closes all that hangs off it.
+    one newer than API_VERSION is a MrcUsageError (C.8). Closing closes all that hangs
+    off it.
     """
 
     def __init__(

@@ -21,6 +21,7 @@ from .ev import EvProfile
 from .path import PathTable
 from .port import Port
 from .probing import Prober
+from .receive import ReceivePolicy
 from .types import Backend, EvEvent, TurnFlags
 
 __all__ = ["Driver", "Member"]
@@ -83,16 +84,25 @@ class Driver:
 
     @classmethod
     def attach(
-        cls, ctx: Context | None, seed: int | None = None, dscp: DscpClasses | None = None
+        cls,
+        ctx: Context | None,
+        seed: int | None = None,
+        dscp: DscpClasses | None = None,
+        *,
+        service_time: bool = False,
     ) -> Driver:
         """The driver of this context, or of a new one that goes with its last user.
 
         MrcUsageError: the context is closed, runs on another loop, or has other classes.
         """
         if ctx is None:
-            return cls(Context(seed=seed, dscp=dscp), owned=True)
+            receive = ReceivePolicy(service_time=service_time)
+            ctx = Context(seed=seed, dscp=dscp, receive=receive)
+            return cls(ctx, owned=True)
         if dscp is not None and dscp != ctx.dscp:
             raise MrcUsageError("the DSCP classes are those of the context: set them there")
+        if service_time and not ctx.receive.service_time:
+            raise MrcUsageError("service time is a matter of the context: switch it on there")
         if ctx.closed:
             raise MrcUsageError("the context is closed")
         driver = ctx.attached
@@ -249,6 +259,10 @@ class Driver:
             shared = self._shared[key] = _Shared(make())
         shared.users += 1
         return shared.obj
+
+    def users(self, key: Hashable) -> int:
+        """How many have it."""
+        return self._shared[key].users
 
     def give(self, key: Hashable) -> None:
         """One user fewer of a path table or controller; the last one closes it."""

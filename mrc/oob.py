@@ -180,10 +180,10 @@ class ConnectionInfo:
             qp=QpInfo.from_dict(qp),
             versions=_integer(values, "versions", 0, 0xFFFFFFFF),
             path_mtu=int(mtu),
-            max_wimm=_integer(values, "max_wimm", 1, 0xFFFF),
-            max_wimm_dest=_integer(values, "max_wimm_dest", 1, 0xFFFF),
-            mpr=_integer(values, "mpr", 1, 0xFF),
-            mpr_dest=_integer(values, "mpr_dest", 1, 0xFF),
+            max_wimm=_integer(values, "max_wimm", 0, 0xFFFF),
+            max_wimm_dest=_integer(values, "max_wimm_dest", 0, 0xFFFF),
+            mpr=_integer(values, "mpr", 0, 0xFF),
+            mpr_dest=_integer(values, "mpr_dest", 0, 0xFF),
             dynamic_mpr=_boolean(values, "dynamic_mpr"),
             trim_nack=_boolean(values, "trim_nack"),
             service_time=_boolean(values, "service_time"),
@@ -239,7 +239,8 @@ class Agreement:
 def negotiate(own: ConnectionInfo, peer: ConnectionInfo) -> Agreement:
     """Limits as requestor are the smaller of own and peer's; features need both (C.4).
 
-    MrcHandshakeError: no wire version in common.
+    MrcHandshakeError: no wire version in common, or a limit of zero, with which nothing could be
+    sent (B.14: incompatible attributes).
     """
     common = own.versions & peer.versions
     if common == 0:
@@ -247,6 +248,10 @@ def negotiate(own: ConnectionInfo, peer: ConnectionInfo) -> Agreement:
             f"no MRC wire version in common: peer speaks {_versions(peer.versions)}, "
             f"we speak {_versions(own.versions)}"
         )
+    for name in ("mpr", "mpr_dest", "max_wimm", "max_wimm_dest"):
+        for whose, info in (("the peer's", peer), ("our", own)):
+            if getattr(info, name) == 0:
+                raise MrcHandshakeError(f"incompatible attributes: {whose} {name} is 0")
     cap = QpCap.NONE
     if not peer.trim_nack:
         cap |= QpCap.NO_TRIM_NACK

@@ -39,6 +39,10 @@ class OptionArgs(TypedDict, total=False):
     seed: int | None
     start_psn: int | None
     dscp: DscpClasses | None
+    dynamic_mpr: bool
+    mpr_max: int
+    timestamps: bool
+    service_time: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,10 @@ class ConnectionOptions:
     doubled (B.9); by default 67 ms, above any pause of a busy host, and 8.7 s until a silent peer
     is given up. sack_threshold: bytes, 0 the default (H7). seed: of the engine, for a context made
     here. start_psn: 24 bits, default random. dscp: classes of a context made here (A.13.5).
+    dynamic_mpr: the receiver may change the window while running when both sides say so; it falls
+    and recovers with the receiver's budgets, and may grow to mpr_max where that is above mpr (B.12).
+    timestamps: TSETH in our data packets (A.5). service_time: of a context made
+    here, its receivers take their own dwell time out of the peer's round trips (H11).
     """
 
     evs: int = 16
@@ -80,11 +88,16 @@ class ConnectionOptions:
     seed: int | None = None
     start_psn: int | None = None
     dscp: DscpClasses | None = None
+    dynamic_mpr: bool = True
+    mpr_max: int = 0
+    timestamps: bool = False
+    service_time: bool = False
 
     def __post_init__(self) -> None:
         for name, low, high in (
             ("depth", 1, 1 << 16),
             ("mpr", 1, MPR_MAX),
+            ("mpr_max", 0, MPR_MAX),
             ("max_wimm", 1, 0xFFFF),
             ("imm_queue", 1, 1 << 16),
             ("ack_timeout", 0, 24),
@@ -120,6 +133,11 @@ class ConnectionOptions:
                 f"{own.name or 'the EV profile'}: format {own.format.value} needs the raw backend; "
                 f"{self.backend} would ignore its paths"
             )
+
+    @property
+    def window_max(self) -> int:
+        """How far the window may grow, units of MPR."""
+        return max(self.mpr, self.mpr_max) if self.dynamic_mpr else self.mpr
 
     @property
     def cc_profile(self) -> CcProfile:

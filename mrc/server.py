@@ -59,7 +59,7 @@ async def listen(
             sock.listen()
         except OSError as exc:
             raise OSError(exc.errno, f"listen on {address}: {exc.strerror}") from exc
-        driver = Driver.attach(context, wish.seed, wish.dscp)
+        driver = Driver.attach(context, wish.seed, wish.dscp, service_time=wish.service_time)
         driver.hold()
         driver.port(wish.backend_kind(), *address_of(sockaddr), wish.udp_port)
         server = Server(driver, wish)
@@ -159,19 +159,25 @@ class Server:
         try:
             async with asyncio.timeout(_HELLO_SECONDS):
                 await self._exchange(channel)
-        except (FrameError, TimeoutError):
+        except (FrameError, TimeoutError) as exc:
+            if isinstance(exc, TimeoutError) and channel.trusted:
+                await self._refuse(channel, "setup timeout: the peer did not become ready")
+                return
             self.strangers += 1
             channel.abort()
         except (MrcError, OSError) as exc:
             words = exc.strerror if isinstance(exc, OSError) else None  # not "[Errno 98] ..."
             reason = words or str(exc) or type(exc).__name__
-            self.refusals[reason] = self.refusals.get(reason, 0) + 1
-            with suppress(MrcError, FrameError):
-                channel.send({"type": "refuse", "oob": OOB_VERSION, "reason": reason[:500]})
-            await channel.close()
+            await self._refuse(channel, reason)
         except asyncio.CancelledError:
             channel.abort()
             raise
+
+    async def _refuse(self, channel: Channel, reason: str) -> None:
+        self.refusals[reason] = self.refusals.get(reason, 0) + 1
+        with suppress(MrcError, FrameError):
+            channel.send({"type": "refuse", "oob": OOB_VERSION, "reason": reason[:500]})
+        await channel.close()
 
     async def _exchange(self, channel: Channel) -> None:
         message = await channel.recv()

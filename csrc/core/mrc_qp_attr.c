@@ -159,6 +159,17 @@ void mrc_qp_copy_attr(struct mrc_qp_attr *to, const struct mrc_qp_attr *a, uint3
         to->version = a->version;
 }
 
+/* B.12. While running with dynamic MPR this is our own limit only: how far inside it we may go is
+ * what the peer said last. */
+static void qp_limit_window(struct mrc_qp *q)
+{
+    const uint32_t peers = q->req.window;
+    const bool running = q->attr.state == MRC_QPS_RTS;
+    mrc_req_set_window(&q->req, q->attr.mpr);
+    if (running && (q->attr.cap & MRC_QP_CAP_DYNAMIC_MPR) != 0)
+        q->req.window = mrc_min32(q->req.window, peers);
+}
+
 /* Hand the attributes on to the roles that live by them. */
 static void qp_refresh(struct mrc_qp *q, uint32_t mask)
 {
@@ -177,7 +188,7 @@ static void qp_refresh(struct mrc_qp *q, uint32_t mask)
     r->timestamps = a->timestamps != 0;
     r->recovery = a->recovery;
     if ((mask & MRC_QP_MPR) != 0)
-        mrc_req_set_window(r, a->mpr);
+        qp_limit_window(q);
     if ((mask & MRC_QP_MPR_DEST) != 0)
         mrc_rxtrack_resize(&q->resp.rx, (uint32_t)a->mpr_dest * MRC_MPR_UNIT);
     if ((mask & MRC_QP_SACK) != 0)

@@ -466,3 +466,62 @@ TEST(qp__reset_gives_a_number_never_handed_out_lately)
     }
     rig_close(&r);
 }
+
+/* Field report 51: nothing that ages while nobody sends may stand in the way afterwards. */
+TEST(qp__write_after_an_idle_gap)
+{
+    static const mrc_ns gap[] = {5 * MRC_SEC, 60 * MRC_SEC, 36000 * MRC_SEC};
+    for (uint8_t cc = MRC_CC_NONE; cc <= MRC_CC_NSCC; cc++) {
+        struct rig r;
+        struct mrc_wc wc[RIG_CQ];
+        rig_open(&r, 5, cc, false);
+        for (size_t i = 0; i < sizeof gap / sizeof *gap; i++) {
+            CHECK_EQ(rig_post(&r, 0, 0, 8000, MRC_WR_RDMA_WRITE), 1);
+            CHECK(rig_settle(&r));
+            CHECK_EQ(mrc_cq_poll(r.s[0].e, 0, wc, RIG_CQ), 1);
+            CHECK_EQ(wc[0].status, MRC_WC_SUCCESS);
+            const mrc_ns end = r.now + gap[i];
+            int idle = 0; /* what timers still want to say comes to an end, too */
+            for (int k = 0; k < 2; k++)
+                while (mrc_engine_deadline(r.s[k].e) < end && idle++ < 100) {
+                    r.now = mrc_engine_deadline(r.s[k].e);
+                    mrc_engine_tick(r.s[k].e, r.now);
+                    (void)rig_move(&r, k);
+                    (void)rig_move(&r, 1 - k);
+                }
+            CHECK(idle < 100);
+            r.now = end;
+        }
+        CHECK_EQ(rig_post(&r, 0, 0, 8000, MRC_WR_RDMA_WRITE), 1);
+        CHECK(rig_settle(&r));
+        CHECK_EQ(mrc_cq_poll(r.s[0].e, 0, wc, RIG_CQ), 1);
+        CHECK_EQ(rig_qp(&r.s[0])->stats.timeouts, 0);
+        CHECK_EQ(rig_qp(&r.s[0])->stats.packets_retransmitted, 0);
+        rig_close(&r);
+    }
+}
+
+/* While running with dynamic MPR our own limit may widen, but not what the peer allowed (B.12). */
+TEST(qp__own_window_limit_widens_nothing_by_itself)
+{
+    struct rig r;
+    struct mrc_qp_attr a = {.mpr = 2};
+    rig_open(&r, 5, MRC_CC_FIXED, true);
+    const struct mrc_qp *q = rig_qp(&r.s[0]);
+    CHECK_EQ(modify(&r, 0, &a, MRC_QP_MPR), MRC_OK);
+    CHECK_EQ(q->req.window, 2 * MRC_MPR_UNIT);
+    a.mpr = RIG_MPR;
+    CHECK_EQ(modify(&r, 0, &a, MRC_QP_MPR), MRC_OK);
+    CHECK_EQ(q->req.window, 2 * MRC_MPR_UNIT);
+    CHECK_EQ(rig_post(&r, 0, 0, 100, MRC_WR_RDMA_WRITE), 1);
+    CHECK(rig_settle(&r)); /* the answer says what the peer allows */
+    CHECK_EQ(q->req.window, RIG_MPR * MRC_MPR_UNIT);
+    rig_close(&r);
+    rig_open(&r, 5, MRC_CC_FIXED, false); /* without it the attribute is the window */
+    a.mpr = 2;
+    CHECK_EQ(modify(&r, 0, &a, MRC_QP_MPR), MRC_OK);
+    a.mpr = RIG_MPR;
+    CHECK_EQ(modify(&r, 0, &a, MRC_QP_MPR), MRC_OK);
+    CHECK_EQ(rig_qp(&r.s[0])->req.window, RIG_MPR * MRC_MPR_UNIT);
+    rig_close(&r);
+}

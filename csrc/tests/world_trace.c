@@ -32,8 +32,9 @@ void world_log_flow(struct world *w, const struct world_flow *f)
             "msn=%u rqmsn=%u reverse=%u rcvd=%llu done=%u\n",
             (unsigned)(f - w->flow), f->from, f->to, f->qpn_from, f->qpn_to, f->psn_next.v, q->mtu,
             q->mpr, q->mpr_dest != 0 ? q->mpr_dest : q->mpr, q->dynamic_mpr, q->max_wimm,
-            q->timeout, q->linear_cnt, q->exp_cnt, q->sack_threshold, q->late_numbers, q->timestamps,
-            f->msn_base, f->rqmsn, f->reverse, (unsigned long long)f->rcvd_start, f->msn_done);
+            q->timeout, q->linear_cnt, q->exp_cnt, q->sack_threshold, q->late_numbers,
+            q->timestamps, f->msn_base, f->rqmsn, f->reverse, (unsigned long long)f->rcvd_start,
+            f->msn_done);
 }
 
 static void trace_bytes(FILE *out, const struct mrc_rx_pkt *rx)

@@ -127,6 +127,8 @@ class Client:
             cc=options.cc,
             window=options.window,
             train=options.train or "auto",
+            dynamic_mpr=options.dynamic_mpr,
+            timestamps=options.timestamps,
             timeout=options.connect_timeout,
             seed=options.seed,
             start_psn=options.start_psn,

@@ -67,6 +67,8 @@ class SendOptions:
     cc: str
     window: int | None
     train: int
+    dynamic_mpr: bool
+    timestamps: bool
     start_psn: int | None
     imm: bool
     files: tuple[str, ...]
@@ -217,6 +219,8 @@ def parse_send(argv: Sequence[str]) -> SendOptions:
         cc=args.cc,
         window=args.window,
         train=args.train,
+        dynamic_mpr=not args.no_dynamic_mpr,
+        timestamps=args.timestamps,
         start_psn=args.start_psn,
         imm=args.imm,
         files=tuple(args.file),

@@ -358,6 +358,11 @@ def _add_sending(group: argparse._ArgumentGroup) -> None:
         metavar="auto|1..16",
         help="packets that follow each other on one path (default auto)",
     )
+    for flag, words in (
+        ("--no-dynamic-mpr", "the receiver may not change the packet window while it runs"),
+        ("--timestamps", "a timestamp in every data packet, 4 bytes more"),
+    ):
+        group.add_argument(flag, action="store_true", help=words)
     group.add_argument(
         "--start-psn",
         type=_checked(_whole, 0, 0xFFFFFF),

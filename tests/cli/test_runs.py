@@ -223,7 +223,8 @@ async def test_what_the_receiver_got_twice_was_sent_in_vain(pair, wait_for, sent
 async def test_options_reach_the_library(pair):
     await pair.run(
         "-n 1 -P 2 -e 4 --sport-base 50000 --mtu 1024 --cc fixed --window 64k "
-        "--train 3 --start-psn 0xfffff0 --seed 5 --depth 8 --udp-port 5000"
+        "--train 3 --start-psn 0xfffff0 --seed 5 --depth 8 --udp-port 5000 "
+        "--no-dynamic-mpr --timestamps"
     )
     first, second = pair.net.dialled
     expected = {
@@ -236,6 +237,8 @@ async def test_options_reach_the_library(pair):
         "start_psn": 0xFFFFF0,
         "seed": 5,
         "udp_port": 5000,
+        "dynamic_mpr": False,
+        "timestamps": True,
     }
     assert first | expected == first
     assert "context" not in first
