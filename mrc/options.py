@@ -63,9 +63,9 @@ class ConnectionOptions:
     is given up. sack_threshold: bytes, 0 the default (H7). seed: of the engine, for a context made
     here. start_psn: 24 bits, default random. dscp: classes of a context made here (A.13.5).
     dynamic_mpr: the receiver may change the window while running when both sides say so; it falls
-    and recovers with the receiver's budgets, and may grow to mpr_max where that is above mpr (B.12).
-    timestamps: TSETH in our data packets (A.5). service_time: of a context made
-    here, its receivers take their own dwell time out of the peer's round trips (H11).
+    and recovers with the receiver's budgets, and may grow to mpr_max where that is above mpr
+    (B.12). timestamps: TSETH in our data packets (A.5). service_time: of a context made here, its
+    receivers take their own dwell time out of the peer's round trips (H11).
     """
 
     evs: int = 16

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from ipaddress import IPv6Address
 
 import pytest
 
 import mrc
-from mrc import bringup, exchange, server
-from mrc.oob import ConnectionInfo, encode_frame, hello, parse_hello
+from mrc import exchange, server
+from mrc.oob import ConnectionInfo, FrameError, QpInfo, encode_frame, hello, parse_hello
+from mrc.options import OptionArgs
 
 
 @pytest.fixture
@@ -27,14 +29,15 @@ def lie(monkeypatch):
     return tell
 
 
-PASSIVE = {"max_wimm": 77}  # how the lie knows the listening side
+PASSIVE: OptionArgs = {"max_wimm": 77}  # how the lie knows the listening side
 
 
 # ---- what was agreed is what the queue pair has --------------------------------------------
 
 
 async def test_limits_cross_over(mem):
-    pair = await mem(mpr=8, max_wimm=50, mtu=4096, b_options={"mpr": 4, "max_wimm": 40, "mtu": 512})
+    other: OptionArgs = {"mpr": 4, "max_wimm": 40, "mtu": 512}
+    pair = await mem(dynamic_mpr=False, mpr=8, max_wimm=50, b_options=other)
     a, b = pair.a.qp.query(), pair.b.qp.query()
     assert (a.path_mtu, b.path_mtu) == (512, 512)
     assert (a.mpr, a.mpr_dest) == (4, 8)
@@ -96,7 +99,7 @@ async def test_dynamic_mpr_changes_what_the_peer_may_send(mem):
 @pytest.mark.parametrize("on", [False, True])
 async def test_service_time_is_said_to_the_peer(mem, on):
     pair = await mem(b_options={"service_time": on}, timestamps=True)
-    assert pair.b.context.service_time is on
+    assert pair.b.context.receive.service_time is on
     lacks = mrc.QpCap.NO_SERVICE_TIME in pair.a.qp.query("cap").cap
     assert lacks is not on
     assert mrc.QpCap.NO_SERVICE_TIME in pair.b.qp.query("cap").cap
@@ -177,9 +180,7 @@ async def test_setup_timeout_is_named(monkeypatch):
 
 
 def _info():
-    from mrc.oob import QpInfo
-
-    return ConnectionInfo(QpInfo(bringup.IPv6Address("::1"), 5, 6)).to_dict()
+    return ConnectionInfo(QpInfo(IPv6Address("::1"), 5, 6)).to_dict()
 
 
 async def test_a_refused_setup_leaves_nothing_behind(lie, raises_with):
@@ -207,7 +208,7 @@ async def test_every_field_of_a_hostile_hello_is_checked(change):
         port = listening.sockname[1]
         reader, writer = await asyncio.open_connection("::1", port)
         message = {"type": "hello", "oob": 1, "info": {**_info(), **change}}
-        with pytest.raises(mrc.oob.FrameError):
+        with pytest.raises(FrameError):
             parse_hello(message)
         writer.write(encode_frame(message))
         assert await asyncio.wait_for(reader.read(), 5) == b""
