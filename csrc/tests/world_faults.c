@@ -93,6 +93,8 @@ static void faults_seen(struct world *w, const struct plan_action *a)
     world_seen_if(w, a->what == PLAN_LINK, WORLD_C_PATH_BAD);
     world_seen_if(w, a->what == PLAN_DENY, WORLD_C_DENIED);
     world_seen_if(w, a->what == PLAN_ALLOW, WORLD_C_ALLOWED);
+    if (a->what == PLAN_PLANES || a->what == PLAN_PORT || a->what == PLAN_DENY)
+        world_log_note(w, "paths", a->a, a->b, 0);
 }
 
 static void faults_act(struct world *w, void *arg, uint32_t n)

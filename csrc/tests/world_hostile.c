@@ -35,6 +35,7 @@ void world_hostile(struct world *w, uint32_t kinds, uint32_t ppm, mrc_ns end)
     w->hostile->kinds = kinds;
     w->hostile->ppm = ppm;
     w->hostile->end = end;
+    world_log_note(w, "hostile", kinds, ppm, 0);
     mrc_rand_seed(&w->hostile->rand, mrc_mix64(w->cfg.seed ^ 0x0E17));
 }
 

@@ -61,6 +61,7 @@ uint32_t world_reset(struct world *w, uint32_t flow)
     life_check_flushed(w, back);
     f->retired = back->retired = true;
     world_seen(w, WORLD_C_RESET);
+    world_log_note(w, "reset", flow, f->reverse, 0);
 
     struct world_qp_cfg q = f->qp;
     const bool forward = f->from == q.a;

@@ -9,9 +9,12 @@ void world_log_to(struct world *w, FILE *log)
 {
     w->log = log;
     const struct world_cfg *const c = &w->cfg;
-    fprintf(log, "trace 1\nworld start=%llu hosts=%u paths=%u backups=%u min_active=%u trim=%u\n",
-            (unsigned long long)c->start_ns, c->hosts, c->paths, c->backups, c->min_active,
-            c->link.trim_bytes != 0);
+    fprintf(
+        log,
+        "trace 1\nworld start=%llu hosts=%u paths=%u min_active=%u trim=%u service=%u skip=%u\n",
+        (unsigned long long)c->start_ns, c->hosts, c->paths, c->min_active,
+        c->link.trim_bytes != 0 || c->port.trim_bytes != 0, c->service_time,
+        c->icrc_skip_percent != 0);
     for (uint32_t h = 0; h < c->hosts; h++)
         for (uint16_t i = 0; i < c->paths; i++) {
             const struct mrc_path_entry_cfg *const e =
