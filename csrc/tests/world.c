@@ -204,6 +204,7 @@ void world_kick(struct world *w, uint32_t host)
     if (w->host[host].stalled_until > w->now)
         return;
     do {
+        world_poll_events(w, host);
         world_tx(w, host);
         world_poll_events(w, host);
     } while (world_completions(w, host) && w->failure[0] == '\0');

@@ -48,6 +48,7 @@ class PathWatch:
     answered: set[int] = field(default_factory=set)  # a probe answered since ASSUMED_BAD
     told_bad: set[int] = field(default_factory=set)  # a SACK said "always skip"
     refused: bool = False  # the host's sockets have refused packets
+    swapped: bool = False  # an EV went bad: a reserve may have taken its place, and it that one's
     free: bool = True  # ports are up and the controller keeps out of it
 
     def __post_init__(self) -> None:
@@ -55,7 +56,7 @@ class PathWatch:
 
     def usable(self) -> frozenset[int]:
         """Return the EVs that may surely carry data now; empty when that is not known."""
-        if not self.free:
+        if not self.free or (self.swapped and any(p.backup for p in self.paths.values())):
             return frozenset()
         good = (ev for ev, s in self.state.items() if s <= State.SKIP)
         return frozenset(ev for ev in good if not self.paths[ev].backup)
@@ -80,7 +81,8 @@ class PathWatch:
             self.report("ev-bad", out.now, f"EV {ev:08x} is {self.state[ev].name}")
         plane = self.paths[ev].plane
         others = {e for e in self.usable() - self.skipped if self.paths[e].plane == plane}
-        if ev in self.fresh and others - {ev}:
+        # A retransmission has an EV of its own to avoid (B.2.3).
+        if ev in self.fresh and others - {ev} and not out.packet.bth.rtx:
             self.report("ev-skip", out.now, f"EV {ev:08x}")
         self.fresh.clear()
         self.skipped.discard(ev)
@@ -93,6 +95,7 @@ class PathWatch:
         if was == becomes:  # a verdict held back for want of better ones
             return
         self.state[ev] = becomes
+        self.swapped = True
         if State.DENIED in (was, becomes):
             if event.reason != Reason.CONTROL:
                 self.report("ev-denied", event.now, details)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from mrc.model import psn
 from mrc.model.rules import Report
-from mrc.model.trace import Done, Flow, In, Out, Post
+from mrc.model.trace import Done, Flow, In, Out, Post, there
 from mrc.model.wire import WITH_IMM, NackReason, Op, Syndrome
 
 
@@ -21,8 +21,7 @@ class _Message:
 
     @property
     def last(self) -> int:
-        assert self.first is not None
-        return self.first + self.packets - 1
+        return there(self.first) + self.packets - 1
 
 
 @dataclass(slots=True)
@@ -76,8 +75,7 @@ class Sender:
 
     def heard(self, got: In) -> None:
         """Take a control packet for this requestor (B.5, B.6, B.7)."""
-        assert got.out is not None
-        p = got.out.packet
+        p = there(got.out).packet
         if p.aeth is not None:
             self._heard_ack(psn.unwrap(p.bth.psn, self.next_psn), p.aeth.syndrome)
         elif p.neth is not None:
@@ -88,7 +86,9 @@ class Sender:
         self.news += 1
 
     def _heard_ack(self, number: int, syndrome: int) -> None:
-        if syndrome == Syndrome.ACK and number < self.next_psn:
+        if syndrome != Syndrome.ACK:  # what has arrived before the request refused was fine
+            number = min(number - 1, self.unack)
+        if number < self.next_psn:
             for n in range(self.done_to + 1, number + 1):
                 self.sent.pop(n, None)
             self.done_to = max(self.done_to, number)
@@ -100,10 +100,8 @@ class Sender:
             s.nack_ev = ev
 
     def _heard_sack(self, got: In) -> None:
-        assert got.out is not None
-        seth, state = got.out.packet.seth, got.out.packet.cc_state
-        assert seth is not None
-        assert state is not None
+        p = there(got.out).packet
+        seth, state = there(p.seth), there(p.cc_state)
         cack = psn.unwrap(seth.cack_psn, self.next_psn)
         if cack >= self.next_psn:
             return  # acknowledges what was never sent
@@ -184,8 +182,7 @@ class Sender:
 
     def _fields(self, out: Out, message: _Message, index: int) -> None:
         p, post = out.packet, message.post
-        assert p.meth is not None
-        assert p.reth is not None
+        meth, reth = there(p.meth), there(p.reth)
         last = index + 1 == message.packets
         size = post.length - index * self.flow.mtu if last else self.flow.mtu
         where = f"packet {index} of work request {post.wr}"
@@ -193,12 +190,12 @@ class Sender:
             self.report("opcode", out.now, f"{where}: {p.bth.opcode:#x}")
         if out.payload_len != size or (out.payload_len + p.bth.pad) % 4:
             self.report("packet-size", out.now, f"{where}: {out.payload_len} and {p.bth.pad} bytes")
-        if p.reth.va != post.raddr + index * self.flow.mtu or p.reth.dmalen != post.length:
-            self.report("address", out.now, f"{where}: {p.reth}")
-        if p.meth.msn != psn.wrap(self.flow.msn + 1 + post.wr, psn.MSN_BITS):
-            self.report("msn", out.now, f"{where}: {p.meth.msn}")
-        if p.meth.rqmsn != message.rqmsn:
-            self.report("rqmsn", out.now, f"{where}: {p.meth.rqmsn}")
+        if reth.va != post.raddr + index * self.flow.mtu or reth.dmalen != post.length:
+            self.report("address", out.now, f"{where}: {reth}")
+        if meth.msn != psn.wrap(self.flow.msn + 1 + post.wr, psn.MSN_BITS):
+            self.report("msn", out.now, f"{where}: {meth.msn}")
+        if meth.rqmsn != message.rqmsn:
+            self.report("rqmsn", out.now, f"{where}: {meth.rqmsn}")
 
     def _asks(self, out: Out, message: _Message, index: int) -> None:
         last = index + 1 == message.packets
@@ -219,7 +216,8 @@ class Sender:
         # B.6: of all that has arrived, only the packet that asks for a transport ACK again.
         if known and not (number <= self.unack and bth.a):
             self.report("rtx-received", out.now, f"psn {number}")
-        if s.seq == self.news and out.now - s.last.now < self.flow.t0_ns:
+        # What asks for a transport ACK again may be early: it repeats one packet at most (H16).
+        if not known and s.seq == self.news and out.now - s.last.now < self.flow.t0_ns:
             self.report("rtx-baseless", out.now, f"psn {number}, {out.now - s.last.now} ns later")
         if s.nack_ev == out.ev and usable - {out.ev}:
             self.report("rtx-same-ev", out.now, f"psn {number}, EV {out.ev:08x}")

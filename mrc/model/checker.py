@@ -16,8 +16,23 @@ from pathlib import Path as FilePath
 from mrc.model.check_answer import Receiver
 from mrc.model.check_path import PathWatch
 from mrc.model.check_send import Sender
+from mrc.model.check_turn import judge_turn
 from mrc.model.rules import Verdict
-from mrc.model.trace import Done, Event, Flow, In, Note, Out, Path, Post, Record, Turn, World, read
+from mrc.model.trace import (
+    Done,
+    Event,
+    Flow,
+    In,
+    Note,
+    Out,
+    Path,
+    Post,
+    Record,
+    Turn,
+    World,
+    read,
+    there,
+)
 from mrc.model.wire import NackReason, Op
 
 _SHOWN = 20
@@ -53,15 +68,11 @@ class Checker:
 
     def take(self, record: Record) -> None:
         """Judge the next record."""
-        if not self.judged:
+        if not self.judged and not isinstance(record, World):
             return
         match record:
-            case World():
-                self.world = record
-            case Path():
-                self.profile.setdefault(record.host, {})[record.ev] = record
-            case Flow():
-                self._flow(record)
+            case World() | Path() | Flow():
+                self._setting(record)
             case Turn():
                 self._turn(record)
             case In():
@@ -77,21 +88,38 @@ class Checker:
             case Note():
                 self._note(record)
 
+    def _setting(self, record: World | Path | Flow) -> None:
+        match record:
+            case World():
+                self._begin(record)
+            case Path():
+                self.profile.setdefault(record.host, {})[record.ev] = record
+            case Flow():
+                self._flow(record)
+
+    def _begin(self, world: World) -> None:
+        """Another run."""
+        for kept in (self.profile, self.tables, self.live, self.by_sender, self.by_answer):
+            kept.clear()
+        self.asked.clear()
+        self.requests.clear()
+        self.judged = True
+        self.world = world
+
     def finish(self, now: int) -> None:
         """The log ends: judge the last turns."""
         for live in self.live.values():
-            live.receiver.end_turn(now)
+            judge_turn(live.receiver, now)
 
     def _table(self, host: int, peer: int) -> PathWatch:
-        assert self.world is not None
         key = (host, peer)
         if key not in self.tables:
-            self.tables[key] = PathWatch(self.profile[host], self.world.min_active, self.report)
+            least = there(self.world).min_active
+            self.tables[key] = PathWatch(self.profile[host], least, self.report)
         return self.tables[key]
 
     def _flow(self, flow: Flow) -> None:
-        assert self.world is not None
-        receiver = Receiver(flow, self.world, self.report)
+        receiver = Receiver(flow, there(self.world), self.report)
         receiver.muted = not self._table(flow.peer, flow.host).free
         live = _Live(flow, Sender(flow, self.report), receiver)
         self.live[flow.id] = live
@@ -101,7 +129,7 @@ class Checker:
     def _turn(self, turn: Turn) -> None:
         for live in self.live.values():
             if live.flow.peer == turn.host:
-                live.receiver.end_turn(turn.now)
+                judge_turn(live.receiver, turn.now)
         self.requests[turn.host] = set()
 
     # ---- packets ----
@@ -130,13 +158,13 @@ class Checker:
 
     def _answered(self, got: In, live: _Live) -> None:
         """Take what a SACK or NACK says of an EV (B.5.4, B.7)."""
-        assert got.out is not None
         table = self._table(live.flow.host, live.flow.peer)
-        seth, neth = got.out.packet.seth, got.out.packet.neth
+        packet = there(got.out).packet
+        seth, neth = packet.seth, packet.neth
         if seth is not None:
             if seth.m == 1:
                 table.skip(seth.entropy)
-            if seth.m == 2:  # noqa: PLR2004 - A.7
+            if seth.m == 2:
                 table.told_bad.add(seth.entropy)
             elif seth.pr:
                 table.answered.add(seth.entropy)
@@ -162,12 +190,13 @@ class Checker:
 
     def _asks(self, out: Out, live: _Live) -> None:
         table = self._table(out.host, out.peer)
-        if out.tclass & 3 != 2:  # noqa: PLR2004 - ECT(0)
-            self.report("ecn-data", out.now, f"traffic class {out.tclass}")
         if out.packet.meth is None:
             if out.packet.bth.psn:
                 self.report("probe-psn", out.now, f"{out.packet.bth.psn}")
+            table.fresh.clear()  # a probe takes its turn in the rotation too
             return
+        if out.tclass & 3 != 2:
+            self.report("ecn-data", out.now, f"traffic class {out.tclass}")
         live.sender.sends(out, table.usable())
         table.sends(out)
 
@@ -213,7 +242,6 @@ class Checker:
 
     def _disturbed(self) -> None:
         """Ports go down, or a controller interferes: which EVs may be used is not in the log."""
-        assert self.world is not None
         for host in self.profile:
             for peer in self.profile:
                 if host != peer:
@@ -223,7 +251,7 @@ class Checker:
 
 
 def check(lines: Iterable[str]) -> list[Verdict]:
-    """Return what the log of a run has that is forbidden; empty: all was allowed."""
+    """Return what the log of runs has that is forbidden; empty: all was allowed."""
     checker = Checker()
     now = 0
     for record in read(lines):

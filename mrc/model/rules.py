@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the specification forbids, one rule each, and how a verdict reads.
 
-The rules are read off the text, not off an implementation. Where the text leaves a choice (which EV,
-which packet next, when within what is allowed) there is no rule.
+The rules are read off the text, not off an implementation. Where the text leaves a choice (which
+EV, which packet next, when within what is allowed) there is no rule.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# name: (section, what is forbidden)
+# By name: the section, and what is forbidden.
 RULES: dict[str, tuple[str, str]] = {
     # what a requestor sends
     "psn-gap": ("B.1", "a first transmission does not have the next PSN"),

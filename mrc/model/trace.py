@@ -7,6 +7,7 @@ work posted and completed, path events, what was done to the hosts. PSNs are as 
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from mrc.model.wire import ICRC_LEN, Packet, decode, headers_of
 
@@ -159,6 +160,16 @@ class Note:
     args: tuple[int, ...] = field(default=())
 
 
+_T = TypeVar("_T")
+
+
+def there(value: _T | None) -> _T:
+    """Return what must be there, as the packet's kind says. Raises ValueError."""
+    if value is None:
+        raise ValueError("a header that this packet must have is missing")
+    return value
+
+
 Record = World | Path | Flow | Out | In | Turn | Post | Done | Event | Note
 
 
@@ -227,6 +238,7 @@ def read(lines: Iterable[str]) -> Iterator[Record]:
         kind, *words = line.split()
         v = _values(words)
         if kind == "trace":
+            left.clear()
             continue
         if kind == "world":
             yield World(
