@@ -15,8 +15,8 @@ from mrc.model.wire import NackReason
 ROOT = Path(__file__).parents[2]
 VOPR = Path("build/c/vopr")
 SEEDS = 200
-RUNS = 40
-PACKETS = range(60, 1500)  # small enough to be judged in a moment
+RUNS = 30
+PACKETS = range(60, 700)  # small enough to be judged in a moment
 LINE = re.compile(r"seed (\d+) ok .* data (\d+) ")
 
 
