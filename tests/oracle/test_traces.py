@@ -14,9 +14,9 @@ from mrc.model.wire import NackReason
 
 ROOT = Path(__file__).parents[2]
 VOPR = Path("build/c/vopr")
-SEEDS = 200
-RUNS = 30
-PACKETS = range(60, 700)  # small enough to be judged in a moment
+SEEDS = 400
+RUNS = 36
+PACKETS = range(60, 1000)  # small enough to be judged in a moment
 LINE = re.compile(r"seed (\d+) ok .* data (\d+) ")
 
 
