@@ -222,13 +222,16 @@ class Acking:
     def _on_sack(self, p: Packet) -> None:
         mpr = header_of(p.seth).mpr
         forbid(mpr > self.mpr_most or (self.mpr_most and not mpr), f"offers a window of {mpr}")
+        goes_on = self.last is not None and p in [
+            self.sack_for(t, mpr) for t in self._rest(self.last)
+        ]
         for t in self.triggers:
-            if p == self.sack_for(t, mpr):
+            if p == self.sack_for(t, mpr) and (t.single or not goes_on):
                 self.triggers.remove(t)
                 self._answered_old(t)
                 self._told(t, mpr)
                 return
-        if self.last is not None and p in [self.sack_for(t, mpr) for t in self._rest(self.last)]:
+        if goes_on and self.last is not None:
             self._told(self.last, mpr)
             return
         forbid(not self.triggers, "a SACK that nothing asked for")

@@ -15,6 +15,7 @@ class EvWatch:
 
     states: States
     probes: dict[int, int] = field(default_factory=dict)  # id: EV
+    held: set[int] = field(default_factory=set)  # blamed, but kept: perhaps by the floor (D.3)
 
     def probed(self, probe_id: int, ev: int) -> None:
         """A probe left."""
@@ -37,12 +38,13 @@ class EvWatch:
                 forbid(ev not in congested, f"{change} without a mark or trim")
             elif after is State.ASSUMED_BAD:
                 forbid(before not in USABLE, change)
-                forbid(ev not in blamed | avoided, f"{change} without a loss")
+                late = ev in self.held and bool(healed)  # others are back: it can be spared now
+                forbid(ev not in blamed | avoided and not late, f"{change} without a loss")
             elif before is State.ASSUMED_BAD:
                 forbid(ev not in healed, f"{change} without an answered probe")
             else:
                 forbid(True, f"{change} by an answer")
-        self.states = now
+        self._keep(blamed | avoided, now)
 
     def _says(self, p: Packet | None) -> tuple[set[int], set[int], set[int]]:
         """Return the EVs it calls congested, bad, and alive."""
@@ -62,7 +64,11 @@ class EvWatch:
                 change = f"EV {ev:#x}: {before} to {after} in time"
                 forbid(after is not State.ASSUMED_BAD or before not in USABLE, change)
                 forbid(ev not in blamed, f"{change} without a loss")
+        self._keep(blamed, now)
+
+    def _keep(self, blamed: set[int], now: States) -> None:
         self.states = now
+        self.held = {ev for ev in self.held | blamed if ev in now and now[ev] in USABLE}
 
     def sent(self, now: States) -> None:
         """A packet left: at most one SKIP entry came back (D.6)."""

@@ -28,8 +28,10 @@ class Flight:
         return cwnd is None or self.least + size <= cwnd or self.least <= 0
 
     def surely(self, size: int, cwnd: int | None) -> bool:
-        """Return whether a packet of that size may leave, however losses were counted."""
-        return cwnd is None or self.most + size <= cwnd or self.most <= 0
+        """Return whether a packet of that size may leave, however losses and rounding counted."""
+        really = sum(s for n, s in self.sizes.items() if n not in self.out)
+        most = max(self.most, really)
+        return cwnd is None or most + size <= cwnd or most <= 0
 
     def full(self, mtu: int, cwnd: int | None) -> bool:
         """Return whether the window surely has no room for another packet (E.3)."""

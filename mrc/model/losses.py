@@ -32,7 +32,7 @@ class Losses:
     refused: dict[int, int] = field(
         default_factory=dict
     )  # by NACK, since the last transmission: EV
-    surely: set[int] = field(default_factory=set)  # of these: the last transmission was meant
+    surely: set[int] = field(default_factory=set)  # of these: to be sent again at once
     attempts: dict[int, int] = field(default_factory=dict)  # timeouts of a packet in a row
     newest_ns: int = -1  # send time of the newest packet known received
     probes: dict[int, tuple[int, int]] = field(default_factory=dict)  # id: order, time
@@ -43,7 +43,8 @@ class Losses:
 
     def sent(self, number: int, here: Now) -> None:
         """A packet leaves, anew or for the first time."""
-        by_timer = number in self.expired and not self._otherwise(number, here)
+        overtaken = self.track.overtaken() if number in self.expired else set()
+        by_timer = number in self.expired and not self._otherwise(number, here, overtaken)
         self.attempts[number] = self.attempts.get(number, 0) + 1 if by_timer else 0
         self.refused.pop(number, None)
         for group in (self.surely, self.recovery, self.allowed, self.expired):
@@ -57,7 +58,7 @@ class Losses:
             group.discard(number)
 
     def nacked(self, number: int, ev: int, *, certain: bool) -> bool:
-        """B.7. certain: there is one copy only. Return whether it is the first of this copy."""
+        """B.7. certain: it is due now. Return whether it is the first NACK of this copy."""
         first = number not in self.refused
         self.refused[number] = ev
         if certain:
@@ -85,8 +86,9 @@ class Losses:
 
     def look(self, here: Now) -> None:
         """Take note of what may be declared lost now."""
+        overtaken = self.track.overtaken()
         for number in self.track.in_state(State.INFLIGHT):
-            if self._otherwise(number, here):
+            if self._otherwise(number, here, overtaken):
                 self.allowed.add(number)
             if self._timer(number, here):
                 self.allowed.add(number)
@@ -101,12 +103,12 @@ class Losses:
         attempt = self.attempts.get(number, 0)
         return here.now - self.track.packets[number].time_ns >= self.schedule.timer_ns(attempt)
 
-    def _otherwise(self, number: int, here: Now) -> bool:
+    def _otherwise(self, number: int, here: Now, overtaken: set[int]) -> bool:
         sent = self.track.packets[number]
         return (
             number in self.refused
             or number in self.recovery
-            or number in self.track.overtaken()
+            or number in overtaken
             or self.newest_ns - sent.time_ns > here.base_rtt_ns + 4 * here.target_ns
             or sent.order <= self.probed_order
         )

@@ -99,10 +99,8 @@ class Sender:
 
         Packets of one EV and class stay in order: a later one arrived, this one did not.
         """
-        return {
-            n
-            for n in self.in_state(State.INFLIGHT)
-            for later in self.arrived
-            if (later.ev, later.cls) == (self.packets[n].ev, self.packets[n].cls)
-            and later.order > self.packets[n].order
-        }
+        newest: dict[tuple[int, int], int] = {}
+        for sent in self.arrived:
+            newest[sent.ev, sent.cls] = max(newest.get((sent.ev, sent.cls), 0), sent.order)
+        flying = {n: self.packets[n] for n in self.in_state(State.INFLIGHT)}
+        return {n for n, s in flying.items() if newest.get((s.ev, s.cls), 0) > s.order}

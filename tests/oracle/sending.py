@@ -52,6 +52,7 @@ class Judged:
         self.target_start, self.target_key = target
         self.watch = EvWatch(self.core.ev_states())
         self.posted = 0
+        self.out: list[Wired] = []  # left while time passed
 
     def here(self) -> Now:
         """This moment as the model wants it described."""
@@ -98,12 +99,15 @@ class Judged:
 
     def send(self) -> list[Wired]:
         """Everything that wants to leave does."""
-        out: list[Wired] = []
+        self._send()
+        out, self.out = self.out, []
+        return out
+
+    def _send(self) -> None:
         while (w := self.core.tx_one()) is not None:
             self.judge(w)
-            out.append(w)
+            self.out.append(w)
         self.model.settle(self.here())
-        return out
 
     def judge(self, w: Wired) -> None:
         """One packet that left."""
@@ -147,6 +151,7 @@ class Judged:
         self.model.passed(self.here(), failed=self.core.failed)
         self.watch.passed(blamed, self.core.ev_states())
         self.check()
+        self._send()
 
     def check(self) -> None:
         """Both say the same of what ended."""

@@ -4,6 +4,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -11,6 +12,7 @@ from mrc.model import psn, wire
 from mrc.model.ends import Arrival, Ends, Memory, Region
 from mrc.model.responder import Responder
 from mrc.model.responder import Setup as Receiving
+from mrc.model.retry import Schedule
 from mrc.model.wire import NackReason, Op, Packet, Syndrome
 from tests.oracle import unit as unit_module
 from tests.oracle.budget import budget
@@ -267,5 +269,49 @@ class RequestorMachine(RuleBasedStateMachine):
             self.me.hear(Packet(ends.bth(Op.ACK, number), aeth=wire.Aeth(what)), ENTROPY)
 
 
+def connected(**options: Any) -> Judged:
+    """Return a requestor whose peer is whoever answers."""
+    return Judged(replace(Options(0), **options), 1_000_000, PEER, (START, KEY))
+
+
+SCHEDULES = [(8, 3, 5), (8, 0, 0), (10, 7, 2), (14, 3, 5), (6, 1, 12)]
+
+
+@pytest.mark.parametrize("retry", SCHEDULES)
+def test_black_hole(retry: tuple[int, int, int]) -> None:
+    """B.9, to the nanosecond: T(0), T(1), ... and the end; (14, 3, 5) is its example of 66 x T0."""
+    schedule = Schedule(*retry)
+    me = connected(timeout=retry[0], linear_cnt=retry[1], exp_cnt=retry[2], evs=6, planes=3)
+    me.post(100, 0, None, signaled=True, solicited=False)
+    start, sent = me.core.now, [w for w in me.send() if w.packet.reth]
+    assert len(sent) == 1
+    times = []
+    while not me.core.failed:
+        me.wait(me.core.deadline)
+        times += [me.core.now - start for w in me.send() if w.packet.reth]
+    retries = retry[1] + retry[2]
+    assert times == [schedule.span_ns(0, i) for i in range(retries)]
+    assert me.core.now - start == schedule.span_ns(0, retries)
+    if retry == (14, 3, 5):
+        assert me.core.now - start == 66 * (1024 << 14)
+
+
+@pytest.mark.parametrize("evs", [(2, 1), (3, 3), (8, 2)])
+def test_refused_packets_leave_on_another_ev(evs: tuple[int, int]) -> None:
+    """B.2, B.7: TRIMMED_LASTHOP leaves the EV good, and yet the copy does not take it again."""
+    me = connected(evs=evs[0], planes=evs[1], exp_cnt=25)
+    me.post(60 * 256, 0, None, signaled=True, solicited=False)
+    ends = Ends(PEER, me.core.qpn, 256)
+    refused = me.send()
+    assert len(refused) == 60
+    for w in refused:
+        said = {"nack_psn": w.packet.bth.psn, "nack_reason": NackReason.TRIMMED_LASTHOP}
+        nack = Packet(ends.bth(Op.NACK, said["nack_psn"]), neth=wire.Neth(entropy=w.ev, **said))
+        me.hear(nack, w.ev)
+        (again,) = me.send()
+        assert again.packet.bth.psn == w.packet.bth.psn
+        assert again.ev != w.ev
+
+
 TestRequestor: Any = RequestorMachine.TestCase
-TestRequestor.settings = budget(80, 35)
+TestRequestor.settings = budget(200, 40)

@@ -141,6 +141,15 @@ class ResponderMachine(RuleBasedStateMachine):
         for _ in range(times):
             self.data(1, {"a": False, "rtx": False, "ce": False, "timestamp": None}, 0xC000)
 
+    @rule(e=st.integers(-3, 9), asks=st.booleans())
+    def alone(self, e: int, asks: bool) -> None:
+        """A packet whose answer, or silence, can be due to nothing else; then the gaps close."""
+        for number in [e] + [1] * self.model.track.ooo_count * (e % 2):
+            self.drain()
+            looks = {"a": asks and number == e, "rtx": False, "ce": False, "timestamp": None}
+            self.data(number, looks, 0xC000)
+        self.drain()
+
     @rule(times=st.integers(1, 150), e=st.integers(-90, 0))
     def again(self, times: int, e: int) -> None:
         """The same old packet, over and over (H35)."""
