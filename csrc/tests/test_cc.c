@@ -181,6 +181,24 @@ static void nscc_sack(struct mrc_cc *cc, mrc_ns now, uint32_t bytes, bool marked
     mrc_cc_on_sack(cc, &s);
 }
 
+TEST(nscc__initial_state) /* E.2 */
+{
+    struct mrc_cc cc;
+    const struct mrc_cc_cfg cfg = {
+        .kind = MRC_CC_NSCC, .trimming = true, .link_bps = 100000000000, .base_rtt_ns = BASE};
+    CHECK_EQ(mrc_cc_init(&cc, &cfg, 777), MRC_OK);
+    const struct mrc_nscc *n = &cc.nscc;
+    CHECK(near(n->cwnd, 225000, 0) && near(n->max_wnd, 225000, 0) && near(n->base_rtt_ns, BASE, 0));
+    CHECK(cc.inflight == 0 && near(n->saved_cwnd, 0, 0) && near(n->avg_delay_ns, 0, 0));
+    CHECK(near(n->achieved_bytes, 0, 0) && near(n->received_bytes, 0, 0));
+    CHECK(near(n->fi_count, 0, 0) && near(n->inc_bytes, 0, 0));
+    CHECK(near(n->bytes_to_ignore, 0, 0) && near(n->bytes_ignored, 0, 0));
+    CHECK(!n->trigger_qa && !n->increase);
+    CHECK_EQ(n->qa_endtime, 0);
+    CHECK_EQ(n->last_adjust, 777);
+    CHECK_EQ(n->last_dec, 777);
+}
+
 TEST(nscc__proportional_increase_without_mark_below_target)
 {
     struct mrc_cc cc = nscc_new();
