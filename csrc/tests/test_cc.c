@@ -223,8 +223,8 @@ TEST(nscc__nothing_with_mark_below_target)
 {
     struct mrc_cc cc = nscc_new();
     cc.nscc.avg_delay_ns = 90000;
-    cc.nscc.last_dec = 0;
-    nscc_sack(&cc, 11000, 1000, true, TARGET - 1);
+    cc.cfg.adjust_period_ns = MRC_SEC;
+    nscc_sack(&cc, 2 * BASE, 1000, true, TARGET - 1); /* a decrease would be due */
     CHECK(near(cc.nscc.inc_bytes, 0, 0));
     CHECK(near(cc.nscc.cwnd, 100000, 0));
 }
