@@ -190,7 +190,8 @@ TEST(ep__work_that_waits_for_a_plane_goes_on_when_it_is_back)
     f.port_status_mask = 0;
     deliver(&r, 1, &f, RIG_EV0);
     CHECK_EQ(rig_post(&r, 1, 0, 100, MRC_WR_RDMA_WRITE), 1);
-    CHECK_EQ(sent(&r, 1, p, tx), 0);
+    CHECK_EQ(sent(&r, 1, p, tx), 1); /* the answer, and no data */
+    CHECK_EQ(p[0].opcode, MRC_OP_EP_RESPONSE);
     f.port_status_mask = MRC_PLANES_ALL;
     f.tx_timestamp++;
     deliver(&r, 1, &f, RIG_EV0);
