@@ -18,7 +18,18 @@ from .path import PathTable
 from .pd import ProtectionDomain
 from .port import Port
 from .qp import QpAttr, QpInitAttr, QueuePair
-from .types import EV_MAX, PATH_MTUS, PLANES_ALL, Access, Backend, EvFormat, PortCap, QpCap, QpState
+from .types import (
+    EV_MAX,
+    PATH_MTUS,
+    PLANES_ALL,
+    Access,
+    Backend,
+    EvFormat,
+    PortCap,
+    QpCap,
+    QpState,
+    Recovery,
+)
 
 __all__ = ["RECV_ID", "Half", "Local", "Whole", "complete", "prepare", "route_mtu"]
 
@@ -214,6 +225,7 @@ def _to_rts(half: Half, peer: ConnectionInfo, agreed: Agreement, path: int, cc: 
             exp_cnt=options.retry_exp,
             train_max=0 if options.train == "auto" else options.train,
             timestamps=options.timestamps,
+            recovery=Recovery[options.recovery.upper()],
         )
     )
     if agreed.cap & QpCap.DYNAMIC_MPR:  # the peer may let the window grow to our own limit (B.12)

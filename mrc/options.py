@@ -11,7 +11,7 @@ from .cc import CcProfile, NsccConfig
 from .dscp import DscpClasses
 from .errors import MrcUsageError
 from .ev import EvProfile
-from .types import MPR_MAX, PATH_MTUS, TRAIN_MAX, UDP_PORT, Backend, CcKind, EvFormat
+from .types import MPR_MAX, PATH_MTUS, TRAIN_MAX, UDP_PORT, Backend, CcKind, EvFormat, Recovery
 
 __all__ = ["ConnectionOptions", "OptionArgs"]
 
@@ -43,6 +43,7 @@ class OptionArgs(TypedDict, total=False):
     mpr_max: int
     timestamps: bool
     service_time: bool
+    recovery: Literal["guarded", "off", "plain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ class ConnectionOptions:
     dynamic_mpr: the receiver may change the window while running when both sides say so; it falls
     and recovers with the receiver's budgets, and may grow to mpr_max where that is above mpr
     (B.12). timestamps: TSETH in our data packets (A.5). service_time: of a context made here, its
-    receivers take their own dwell time out of the peer's round trips (H11).
+    receivers take their own dwell time out of the peer's round trips (H11). recovery: what we do
+    about a gap that has grown too wide (B.10, ADR 70).
     """
 
     evs: int = 16
@@ -92,6 +94,7 @@ class ConnectionOptions:
     mpr_max: int = 0
     timestamps: bool = False
     service_time: bool = False
+    recovery: Literal["guarded", "off", "plain"] = "guarded"
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -115,18 +118,20 @@ class ConnectionOptions:
             raise MrcUsageError(f"train {self.train} is not auto or 1..{TRAIN_MAX}")
         if self.start_psn is not None and not 0 <= self.start_psn <= 0xFFFFFF:
             raise MrcUsageError(f"start_psn {self.start_psn} is not a 24-bit number")
-        if self.backend not in ("auto", "udp", "raw", "mem"):
-            raise MrcUsageError(f"backend {self.backend!r} is not auto, udp, raw or mem")
         if isinstance(self.ev_profile, str | Path):
             object.__setattr__(self, "ev_profile", EvProfile.load(self.ev_profile))
         if self.ev_profile is None:
             EvProfile.udp(self.evs, self.sport_base)  # refuses what cannot be
-        self._check_backend()
+        self._check_names()
         if not isinstance(self.cc, CcProfile):
             object.__setattr__(self, "cc", _cc_profile(self.cc, self.window))
 
-    def _check_backend(self) -> None:
-        """Paths that the backend would ignore are refused."""
+    def _check_names(self) -> None:
+        """Unknown names are refused, and paths that the backend would ignore."""
+        if self.backend not in ("auto", "udp", "raw", "mem"):
+            raise MrcUsageError(f"backend {self.backend!r} is not auto, udp, raw or mem")
+        if self.recovery.upper() not in Recovery.__members__:
+            raise MrcUsageError(f"recovery {self.recovery!r} is not guarded, off or plain")
         own = self.ev_profile
         if isinstance(own, EvProfile) and _is_srv6(own) and self.backend not in ("auto", "raw"):
             raise MrcUsageError(

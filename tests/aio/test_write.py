@@ -45,6 +45,18 @@ async def test_path_mtu_is_the_smaller_wish(udp, mtu):
     assert pair.a.stats().packets_sent >= 6
 
 
+@pytest.mark.parametrize("recovery", ["guarded", "off", "plain"])
+async def test_timestamps_and_recovery_are_as_asked(udp, recovery):
+    pair = await udp(server={}, timestamps=True, recovery=recovery)
+    assert pair.a.qp.query().timestamps is True
+    assert pair.b.qp.query().timestamps is False  # each end for what it sends
+    assert pair.a.qp.query().recovery is mrc.Recovery[recovery.upper()]
+    source, target = noise(200_001), bytearray(200_001)
+    local, remote = await pair.regions(source, target)
+    await pair.a.write(local, remote, timeout=10)
+    assert target == source
+
+
 async def test_both_directions_at_once(ends):
     pair = await ends()
     one, two = noise(500_000, 1), noise(500_000, 2)

@@ -33,6 +33,7 @@ def test_arguments_and_options_are_the_same():
         ({"imm_queue": 0}, "imm_queue"),
         ({"retry_exp": 26}, "retry_exp"),
         ({"udp_port": 0}, "udp_port"),
+        ({"recovery": "brave"}, "recovery"),
     ],
 )
 def test_refused(option, words):
