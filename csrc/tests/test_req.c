@@ -325,7 +325,9 @@ TEST(req_mpr__grows_at_once_shrinks_by_waiting) /* field reports 1 and 2 */
     CHECK_EQ(req_send(&r), 0);
     hear_mpr(&r, REQ_START + 382, 0, 383 * REQ_NOMINAL); /* 0: what was said last holds */
     CHECK_EQ(req_send(&r), 0);                           /* 129 are out */
-    hear_mpr(&r, REQ_START + 384, 1, 385 * REQ_NOMINAL);
+    hear_mpr(&r, REQ_START + 384, 0, 385 * REQ_NOMINAL);
+    CHECK_EQ(req_send(&r), 1);
+    hear_mpr(&r, REQ_START + 385, 1, 386 * REQ_NOMINAL);
     CHECK_EQ(req_send(&r), 1);
     req_close(&r);
 }

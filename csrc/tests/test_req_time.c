@@ -395,8 +395,8 @@ TEST(req_probe__a_lost_last_sack_is_told_again)
     req_of(&r)->timeout = 20;
     req_post(&r, 1, 3 * RIG_MTU, WRITE);
     CHECK_EQ(req_send(&r), 3);
-    const struct mrc_pkt *probe = next_probe(&r, r.now + 2 * MRC_MSEC);
-    CHECK(probe != NULL);
+    CHECK(next_probe(&r, r.now + 2 * MRC_MSEC) != NULL);
+    const struct mrc_pkt *probe = &req_out[0];
     r.now += 300 * MRC_USEC;
     struct mrc_pkt f = answer_to_probe(&r, probe, req_raw[0].ev, REQ_START + 2, 3 * REQ_NOMINAL);
     req_hear(&r, &f);
@@ -539,7 +539,7 @@ TEST(req_rtt__a_timestamp_that_may_have_turned_is_not_used)
     /* Of a packet that left once the table knows the time without it. */
     struct rig r;
     one_packet(&r, true);
-    const uint16_t stamp = req_out[0].tx_timestamp;
+    const uint16_t stamp = (uint16_t)(req_out[0].tx_timestamp + 100);
     CHECK_EQ(sample(&r, REQ_START, TURN_NS + 1000, false, stamp), TURN_NS + 1000);
     req_close(&r);
 }
