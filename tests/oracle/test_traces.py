@@ -58,7 +58,7 @@ def test_those_runs_have_what_the_rules_are_about(logs: list[Path]) -> None:
         with log.open(encoding="ascii") as lines:
             for record in read(lines):
                 seen.update(_kinds(record))
-    wanted = {"rtx", "mark", "probe answer", "ack", "walk", "NO_BITMAP", "event", "broken", "imm"}
+    wanted = {"rtx", "mark", "probe answer", "ack", "walk", "NO_RESOURCE", "event", "broken", "imm"}
     assert wanted <= seen.keys(), wanted - seen.keys()
 
 
