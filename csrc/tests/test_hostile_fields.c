@@ -173,7 +173,7 @@ TEST(hostile_fields__ids_of_feedback_are_not_looked_at) /* H5, A.7 */
     f.dpdcid = 0xBEEF;
     f.cc_type = 15;
     f.cc_fl = 15;
-    f.mpr = 77;         /* dynamic MPR is off */
+    f.mpr = 1;          /* smaller than ours; dynamic MPR is off */
     f.sack_offset = -3; /* H40 */
     f.sack_bitmap = 7;
     const uint32_t window = rig_qp(&r.s[0])->req.window;

@@ -157,4 +157,5 @@ def record(root: Path, rows: list[Row], verdicts: list[Verdict]) -> None:
             proofs[v.row.id] = {"digest": digest.of(root, v.row), "noticed": v.killed}
         elif v.defects:
             proofs.pop(v.row.id, None)
-    digest.save(root, rows, proofs)
+    tried = {v.row.source for v in verdicts}  # files of others stay as they are
+    digest.save(root, [r for r in rows if r.source in tried], proofs)
