@@ -265,6 +265,25 @@ static void fuzz_probe(struct fuzz *f, const struct rig_side *s)
     (void)mrc_engine_ep_poll(s->e, rsp, (int)fuzz_below(f, 4));
 }
 
+/* A receiver is short of something, takes nothing, or offers another window. */
+static void fuzz_receiver(struct fuzz *f, struct rig_side *s, uint8_t how)
+{
+    const struct mrc_qp_attr a = {.rx_paused = how & 1,
+                                  .rx_penalty = fuzz_u8(f),
+                                  .mpr_dest = (uint16_t)(1 + fuzz_below(f, RIG_MPR))};
+    struct mrc_env *env = &s->e->env;
+    env->rx.ooo_max = fuzz_below(f, 64);
+    env->rx.imm_max = fuzz_below(f, 4);
+    env->rx.penalty_percent = (uint8_t)fuzz_below(f, 100);
+    env->icrc_skip_percent = (uint8_t)fuzz_below(f, 20);
+    env->service_time = (how & 2) != 0;
+    mrc_engine_rx_pause(s->e, (how & 12) == 12);
+    mrc_engine_rx_backlog(s->e, (how & 1) != 0);
+    (void)mrc_qp_modify(s->e, s->qpn, &a, MRC_QP_RX_PAUSED, f->r.now);
+    (void)mrc_qp_modify(s->e, s->qpn, &a, MRC_QP_RX_PENALTY, f->r.now);
+    (void)mrc_qp_modify(s->e, s->qpn, &a, MRC_QP_MPR_DEST, f->r.now);
+}
+
 /* A QP ends, and perhaps lives again, under a new number or the old one. */
 static void fuzz_life(struct fuzz *f)
 {
@@ -294,7 +313,10 @@ static void fuzz_life(struct fuzz *f)
         (void)mrc_path_planes_set(s->e, s->path_id, fuzz_u8(f) | 2u, UINT32_MAX);
         fuzz_probe(f, s);
         break;
-    default: fuzz_poll(f); break;
+    default:
+        fuzz_poll(f);
+        fuzz_receiver(f, s, how >> 4);
+        break;
     }
 }
 
@@ -307,6 +329,10 @@ static void fuzz_check(const struct fuzz *f)
         MRC_ASSERT(q->req.inflight >= -(1 << 20) && q->req.inflight <= 4 << 20);
         MRC_ASSERT(q->cc == NULL || q->cc->inflight == q->req.inflight);
         MRC_ASSERT(q->resp.stash_count <= RIG_WIMM);
+        const struct mrc_rxload *l = &f->r.s[i].e->env.rx; /* one QP: it holds all that is held */
+        const bool ended = q->attr.state == MRC_QPS_ERR;   /* and has given it back */
+        MRC_ASSERT(l->ooo_used == (ended ? 0 : q->resp.rx.ooo_count));
+        MRC_ASSERT(l->imm_used == (ended ? 0u : q->resp.stash_count));
         MRC_ASSERT(q->resp.rx.news_count <= q->resp.rx.ooo_count);
         MRC_ASSERT(q->req.tail - q->req.head <= 16 && q->req.wimm_out <= RIG_WIMM);
         /* A SACK and a transport ACK each, and one more SACK for every arrival above a gap. */
@@ -324,6 +350,7 @@ static void fuzz_recovers(struct fuzz *f)
         struct rig_side *s = &f->r.s[i];
         (void)mrc_cq_poll(s->e, 0, wc, RIG_CQ);
         rig_reset(&f->r, i);
+        memset(&s->e->env.rx, 0, sizeof s->e->env.rx);
         MRC_ASSERT(s->cc.inflight == 0);
         RIG_NEED(mrc_path_planes_set(s->e, s->path_id, UINT32_MAX, UINT32_MAX) == MRC_OK);
         for (uint16_t k = 0; k < RIG_EVS; k++)
