@@ -231,7 +231,8 @@ class Connection:
         """Probe these EVs, default all; no answer in `timeout` seconds: rtt_ns None (F.1, C.7)."""
         self._require_usable()
         wanted = [s.ev for s in self.path_stats()] if evs is None else evs
-        return await self._driver.prober.probe(self.path, wanted, timeout)
+        told = self.agreed.service_time
+        return await self._driver.prober.probe(self.path, wanted, timeout, service_time=told)
 
     def deny(self, ev: int) -> None:
         """Use this EV no more, for all connections that share the paths (field report 37)."""

@@ -235,6 +235,11 @@ class Agreement:
     max_wimm_dest: int
     cap: QpCap
 
+    @property
+    def service_time(self) -> bool:
+        """The peer corrects the timestamps it reflects by its own time (H11)."""
+        return not self.cap & QpCap.NO_SERVICE_TIME
+
 
 def negotiate(own: ConnectionInfo, peer: ConnectionInfo) -> Agreement:
     """Limits as requestor are the smaller of own and peer's; features need both (C.4).

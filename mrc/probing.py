@@ -34,14 +34,20 @@ class Prober:
         self._batch_news = asyncio.Event()
 
     async def probe(
-        self, path: PathTable, evs: Sequence[int], timeout: float, dscp: int = CONTROL_CLASS
+        self,
+        path: PathTable,
+        evs: Sequence[int],
+        timeout: float,
+        dscp: int = CONTROL_CLASS,
+        *,
+        service_time: bool = False,
     ) -> list[ProbeResult]:
         """One result for each of these EVs, in their order; see Connection.probe_paths()."""
         futures = []
         for ev in evs:
             await self._pace()
             await self._gate.acquire()
-            futures.append(self._post(path, ev, round(timeout * 1e9), dscp))
+            futures.append(self._post(path, ev, round(timeout * 1e9), dscp, service_time))
         return list(await asyncio.gather(*futures))
 
     async def send_and_wait(
@@ -80,10 +86,12 @@ class Prober:
             await asyncio.sleep(early)
 
     def _post(
-        self, path: PathTable, ev: int, timeout_ns: int, dscp: int
+        self, path: PathTable, ev: int, timeout_ns: int, dscp: int, service_time: bool
     ) -> asyncio.Future[ProbeResult]:
         try:
-            ids = self._ctx.endpoint.post(path.number, [ev], timeout_ns=timeout_ns, dscp=dscp)
+            ids = self._ctx.endpoint.post(
+                path.number, [ev], timeout_ns=timeout_ns, dscp=dscp, service_time=service_time
+            )
         except BaseException:
             self._gate.release()
             raise

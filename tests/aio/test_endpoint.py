@@ -34,6 +34,14 @@ async def test_every_path_is_measured_from_both_ends(ends):
     assert pair.a.stats().probes_sent == 0  # not of the queue pair
 
 
+@pytest.mark.parametrize("told", [False, True])
+async def test_probes_say_whether_the_peers_own_time_is_taken_off(mem, told):
+    pair = await mem(evs=4, service_time=told)
+    assert pair.a.agreed.service_time is told
+    results = await pair.a.probe_paths(timeout=5)
+    assert [r.adjusted for r in results] == [told] * 4
+
+
 async def test_a_dead_path_is_named_and_left_as_it_is(mem):
     pair = await mem(evs=8)
     bad = pair.a.path_stats()[3].ev
