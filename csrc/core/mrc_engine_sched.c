@@ -126,6 +126,11 @@ static struct mrc_qp *sched_next_qp(struct mrc_cc_slot *s)
 static size_t sched_turn(struct mrc_engine *e, struct mrc_cc_slot *s, struct mrc_qp *q,
                          struct mrc_tx_pkt *out, size_t max, mrc_ns now)
 {
+    if (q->again && q->req.tx.lost_count == 0) { /* it had arrived after all */
+        sched_leave(q);
+        mrc_sched_offer(e, q);
+        return 0;
+    }
     if (q->turn_left == 0)
         q->turn_left =
             (uint8_t)(q->req.tx.lost_count > 0 ? mrc_min32(q->req.tx.lost_count, MRC_TRAIN_MAX)

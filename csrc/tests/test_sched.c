@@ -279,6 +279,24 @@ TEST(sched__what_leaves_again_goes_first)
     bench_close(b);
 }
 
+/* What was taken for lost and has arrived gives no precedence. */
+TEST(sched__a_loss_taken_back_goes_to_the_end)
+{
+    struct bench *b = bench_open(&open_window);
+    const uint32_t x = bench_qp(b, 0, 8);
+    const uint32_t y = bench_qp(b, 0, 8);
+    bench_post(b, x, 300, false);
+    bench_post(b, y, 40, false);
+    bench_tx(b, 2 * MRC_TRAIN_MAX);
+    struct mrc_qp *q = mrc_engine_qp(b->e, b->qpn[y]);
+    mrc_txtrack_lose(&q->req.tx, mrc_txtrack_slot(&q->req.tx, mrc_psn(2)));
+    mrc_engine_touch(b->e, q);
+    bench_sack(b, y, 5, 6 * NOMINAL);
+    CHECK_EQ(bench_tx(b, 1), 1);
+    CHECK_EQ(bench_dqp(b, 0), x);
+    bench_close(b);
+}
+
 /* Held back by MPR (128 packets) or by the WIMM limit (1), one does not hold back the other. */
 TEST(sched__mpr_and_wimm_limit_block_the_queue_pair_only)
 {
