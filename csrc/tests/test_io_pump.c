@@ -284,6 +284,83 @@ static int blocked_sendmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int fl
     return -1;
 }
 
+static unsigned odd_calls;
+
+/* Every third call fails for want of memory, with nothing sent. */
+static int moody_sendmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
+{
+    if (++odd_calls % 3 == 0) {
+        errno = ENOBUFS;
+        return -1;
+    }
+    return sendmmsg(fd, msgs, n, flags);
+}
+
+/* Field report 27: what a socket refuses is no credit lost. */
+TEST(pump_tx__refused_calls_cost_no_credit)
+{
+    struct pump_pair w = pump_pair_open(MRC_IO_UDP, NULL, 0);
+    struct end *e = &w.e[0];
+    struct mrc_io *io = e->p->ports[0].io;
+    struct mrc_qp_stats stats;
+    struct mrc_wc wc[8];
+    odd_calls = 0;
+    io->sys_sendmmsg = moody_sendmmsg;
+    fill(e->buf, BUF);
+    for (uint32_t i = 0; i < 8; i++)
+        end_write(e, &w.e[1], i, i * 65536, 65536);
+    CHECK_EQ(pump_pair_run(&w, e, wc, 8), 8);
+    for (int i = 0; i < 8; i++)
+        CHECK_EQ(wc[i].status, MRC_WC_SUCCESS);
+    CHECK(odd_calls > 6);
+    CHECK_EQ(mrc_pump_qp_stats(e->p, e->qpn, &stats), 0);
+    CHECK_EQ(stats.inflight_bytes, 0);
+    CHECK_EQ(stats.outstanding, 0);
+    for (int i = 0; i < 1000 && io->slot_free_count != MRC_IO_PENDING_MAX; i++) {
+        usleep(1000); /* a last probe may wait for its turn */
+        mrc_pump_turn(e->p, 0);
+    }
+    CHECK_EQ(io->slot_free_count, MRC_IO_PENDING_MAX);
+    CHECK_MEM(w.e[1].buf, e->buf, 8 * 65536);
+    pump_pair_close(&w);
+}
+
+static int counted_blocked_sendmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
+{
+    odd_calls++;
+    return blocked_sendmmsg(fd, msgs, n, flags);
+}
+
+/* Field report 29: a socket that takes nothing is tried a bounded number of times a turn, and what
+ * waits for it does not grow for ever. */
+TEST(pump_turn__a_blocked_socket_costs_a_bounded_effort)
+{
+    struct pump_pair w = pump_pair_open(MRC_IO_UDP, NULL, 0);
+    struct end *e = &w.e[0];
+    struct mrc_io *io = e->p->ports[0].io;
+    struct mrc_qp_stats stats;
+    struct mrc_wc wc;
+    odd_calls = 0;
+    io->sys_sendmmsg = counted_blocked_sendmmsg;
+    fill(e->buf, BUF);
+    end_write(e, &w.e[1], 1, 0, BUF);
+    uint64_t sent = 0;
+    for (unsigned turn = 1; turn <= 100; turn++) {
+        const unsigned before = odd_calls;
+        CHECK((mrc_pump_turn(e->p, 0) & MRC_TURN_BLOCKED) != 0);
+        CHECK(odd_calls - before <= 2 * EVS); /* each lane once, and once more */
+        CHECK_EQ(mrc_pump_qp_stats(e->p, e->qpn, &stats), 0);
+        CHECK(stats.packets_sent - sent <= 2 * MRC_IO_PENDING_MAX);
+        sent = stats.packets_sent;
+        CHECK(stats.inflight_bytes <= (int64_t)stats.cwnd_bytes + 4096);
+    }
+    io->sys_sendmmsg = sendmmsg;
+    CHECK_EQ(pump_pair_run(&w, e, &wc, 1), 1);
+    CHECK_EQ(wc.status, MRC_WC_SUCCESS);
+    CHECK_MEM(w.e[1].buf, e->buf, BUF);
+    pump_pair_close(&w);
+}
+
 TEST(pump_mr__packets_that_wait_go_with_their_region)
 {
     struct pump_pair w = pump_pair_open(MRC_IO_UDP, NULL, 0);
