@@ -213,7 +213,7 @@ async def test_writes_outside_are_usage_errors(mem, where):
 
 
 async def test_close_completes_what_is_in_flight(ends):
-    """Field report 49."""
+    """Field reports 49 and 50: what is in flight arrives, and the peer is told."""
     pair = await ends(depth=32)
     source, target = bytearray(b"z" * 400_000), bytearray(400_000)
     local, remote = await pair.regions(source, target)
@@ -281,7 +281,7 @@ async def test_usage_after_close(mem):
 
 
 async def test_vanished_peer_fails_all_waits(ends):
-    """TCP ends without goodbye."""
+    """Field report 50: TCP ends without goodbye."""
     pair = await ends(depth=2)
     local, remote = await pair.regions(bytearray(100), bytearray(100))
     if pair.wire:

@@ -123,7 +123,7 @@ LOADS = [
     [*((load, "uvloop") for load in LOADS), *((load, "asyncio") for load in LOADS[:2])],
 )
 def test_loads_over_real_sockets(net, load, loop):
-    """Field report 60: the same behaviour on asyncio and uvloop."""
+    """Field reports 60, 63, 72, 73: the same behaviour and the same fields on both loops."""
     recv, to = net.receiver(f"-1 -i 0 --json --loop {loop}")
     send = net.sender(f"{to} {load} --json --loop {loop}")
     assert send.process.returncode == Exit.OK, send.err

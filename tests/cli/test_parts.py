@@ -162,11 +162,13 @@ async def test_silence_at_the_end_counts_after_an_abort(monkeypatch, aborted, ga
 
 
 def test_no_output_ever_holds_nan():
+    """Field report 72."""
     value = {"a": [1.5, float("nan"), {"b": float("inf")}], "c": "NaN"}
     assert strict(dumps(value)) == {"a": [1.5, None, {"b": None}], "c": "NaN"}
 
 
 def test_json_is_one_object_even_without_a_test():
+    """Field report 72."""
     stream = io.StringIO()
     output = JsonOutput("mrc-recv", Lines(stream))
     output.finish()

@@ -78,6 +78,7 @@ wait $!
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_the_commands_take_zones(unshare, tmp_path, loop):
+    """Field report 63: on both loops the bytes are on the wire, and compared."""
     text = f"cd '{tmp_path}'" + COMMANDS.format(python=sys.executable, loop=loop)
     done = run_in(unshare, 1500, "sh", "-e", "-c", text)
     assert (done.returncode, done.stderr) == (Exit.OK, "")
