@@ -47,7 +47,7 @@ static int child_round_trip(void)
     return 0;
 }
 
-/* Field report 67: the kernel that takes the outer headers apart is not ours. */
+/* Field report 67: all three stacks, through the kernel, whole at the other end. */
 TEST(raw_tx__plain_usid_and_srh_arrive)
 {
     child_run("raw_tx__plain_usid_and_srh_arrive", child_round_trip);
