@@ -474,6 +474,36 @@ TEST(resp__transport_acks_are_cumulative)
     resp_close();
 }
 
+/* B.13: whatever the order of arrival, what a transport ACK covers lies in memory. */
+TEST(resp__an_acknowledged_byte_is_placed)
+{
+    uint32_t seed = 3;
+    for (uint32_t round = 0; round < 50; round++) {
+        uint32_t order[32];
+        resp_open(false);
+        for (uint32_t i = 0; i < 32; i++)
+            order[i] = i;
+        for (uint32_t i = 31; i > 0; i--) {
+            seed = seed * 1664525 + 1013904223;
+            const uint32_t k = (seed >> 8) % (i + 1);
+            const uint32_t x = order[i];
+            order[i] = order[k];
+            order[k] = x;
+        }
+        for (uint32_t n = 0; n < 32; n++) {
+            struct mrc_pkt p = resp_pkt(order[n], MRC_OP_WRITE_ONLY);
+            p.a = order[n] % 3 == 0;
+            resp_give(&p);
+            (void)resp_take();
+            if (ACK->opcode == 0)
+                continue;
+            for (uint32_t i = 0; i <= ACK->psn - RESP_FIRST; i++)
+                CHECK_EQ(resp_buf()[i * RIG_MTU], (RESP_FIRST + i) ^ 0x80);
+        }
+        resp_close();
+    }
+}
+
 TEST(resp__without_ar_no_transport_ack)
 {
     resp_open(false);
