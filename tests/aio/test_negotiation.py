@@ -184,13 +184,24 @@ def _info():
 
 
 async def test_a_refused_setup_leaves_nothing_behind(lie, raises_with):
-    lie("active", mpr_dest=0)
-    with mrc.Context() as context:
+    """Two queue pairs fit; many refusals later two still do."""
+    limits = mrc.ContextLimits(qp_max=2, cq_max=2, path_max=2)
+    with mrc.Context(limits=limits) as context:
         async with await mrc.listen("[::1]:0", context=context, **PASSIVE) as listening:
-            for _ in range(3):
+            port = listening.sockname[1]
+            lie("active", mpr_dest=0)
+            for _ in range(5):
                 with raises_with(mrc.MrcHandshakeError):
-                    await mrc.connect("::1", listening.sockname[1], timeout=5)
-        assert len(context.pds) == len(context.cqs) == len(context.paths) == 0
+                    await mrc.connect("::1", port, timeout=5)
+            lie("passive", versions=2)
+            for _ in range(5):
+                with raises_with(mrc.MrcHandshakeError):
+                    await mrc.connect("::1", port, timeout=5, context=context)
+            lie("active")
+            one, two = await asyncio.gather(
+                mrc.connect("::1", port, timeout=5, context=context), listening.accept(timeout=5)
+            )
+            await asyncio.gather(one.close(), two.close())
 
 
 @pytest.mark.parametrize(
