@@ -403,6 +403,8 @@ TEST(req_probe__a_lost_last_sack_is_told_again)
     CHECK_EQ(req_of(&r)->tx.unack.v, REQ_START + 2);
     CHECK_EQ(r.s[0].cc.inflight, 0);
     CHECK_EQ(req_qp(&r)->stats.packets_retransmitted, 0);
+    /* And it was a round trip of the EV that the probe took. */
+    CHECK_EQ(mrc_path_srtt(r.s[0].path, mrc_path_find(r.s[0].path, f.entropy)), 300 * MRC_USEC);
     req_close(&r);
 }
 
