@@ -205,8 +205,18 @@ class Driver:
 
     # -- what connections share --------------------------------------------------------------
 
-    def port(self, backend: Backend, addr: IPv6Address, scope_id: int, udp_port: int) -> Port:
-        """The port of this backend on this address, made when it is not there yet. OSError."""
+    def port(
+        self,
+        backend: Backend,
+        addr: IPv6Address,
+        scope_id: int,
+        udp_port: int,
+        also: int | None = None,
+    ) -> Port:
+        """The port of this backend on this address, made when it is not there yet. OSError.
+
+        `also`: a second UDP port on which its packets are taken, exactly that one (H1).
+        """
         for key in ((backend, IPv6Address(0), 0), (backend, addr, scope_id)):
             if key in self._ports:
                 return self._ports[key]
@@ -219,6 +229,11 @@ class Driver:
             udp_port_tries=_UDP_PORT_TRIES,
         )
         self._ports[(backend, addr, scope_id)] = port
+        if also is not None and also != port.udp_port:
+            try:
+                Port(self.ctx, backend, addr=addr, scope_id=scope_id, udp_port=also)
+            except OSError as exc:
+                raise OSError(exc.errno, f"second UDP port {also}: {exc.strerror}") from exc
         return port
 
     def path(

@@ -26,7 +26,8 @@ def local_end(driver: Driver, channel: Channel, options: ConnectionOptions) -> L
     kind = options.backend_kind()
     if kind is Backend.MEM:
         raise MrcUsageError("the mem backend has no network; use mem_pair()")
-    return Local(driver.port(kind, addr, scope_id, options.udp_port), addr, scope_id)
+    port = driver.port(kind, addr, scope_id, options.udp_port, options.also_udp_port)
+    return Local(port, addr, scope_id)
 
 
 async def greet(

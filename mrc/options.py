@@ -39,6 +39,7 @@ class OptionArgs(TypedDict, total=False):
     seed: int | None
     start_psn: int | None
     dscp: DscpClasses | None
+    also_udp_port: int | None
     dynamic_mpr: bool
     mpr_max: int
     timestamps: bool
@@ -63,6 +64,7 @@ class ConnectionOptions:
     doubled (B.9); by default 67 ms, above any pause of a busy host, and 8.7 s until a silent peer
     is given up. sack_threshold: bytes, 0 the default (H7). seed: of the engine, for a context made
     here. start_psn: 24 bits, default random. dscp: classes of a context made here (A.13.5).
+    also_udp_port: a second UDP port whose packets are taken as well (H1).
     dynamic_mpr: the receiver may change the window while running when both sides say so; it falls
     and recovers with the receiver's budgets, and may grow to mpr_max where that is above mpr
     (B.12). timestamps: TSETH in our data packets (A.5). service_time: of a context made here, its
@@ -90,6 +92,7 @@ class ConnectionOptions:
     seed: int | None = None
     start_psn: int | None = None
     dscp: DscpClasses | None = None
+    also_udp_port: int | None = None
     dynamic_mpr: bool = True
     mpr_max: int = 0
     timestamps: bool = False
@@ -112,6 +115,8 @@ class ConnectionOptions:
             value = getattr(self, name)
             if not low <= value <= high:
                 raise MrcUsageError(f"{name} {value} is not in {low}..{high}")
+        if self.also_udp_port is not None and not 1 <= self.also_udp_port <= 0xFFFF:
+            raise MrcUsageError(f"also_udp_port {self.also_udp_port} is not in 1..65535")
         if self.mtu not in PATH_MTUS:
             raise MrcUsageError(f"mtu {self.mtu} is not one of {', '.join(map(str, PATH_MTUS))}")
         if self.train != "auto" and not 1 <= self.train <= TRAIN_MAX:

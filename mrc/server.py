@@ -61,7 +61,9 @@ async def listen(
             raise OSError(exc.errno, f"listen on {address}: {exc.strerror}") from exc
         driver = Driver.attach(context, wish.seed, wish.dscp, service_time=wish.service_time)
         driver.hold()
-        driver.port(wish.backend_kind(), *address_of(sockaddr), wish.udp_port)
+        driver.port(
+            wish.backend_kind(), *address_of(sockaddr), wish.udp_port, wish.also_udp_port
+        )
         server = Server(driver, wish)
         await server.start(sock)
     except BaseException:

@@ -14,6 +14,7 @@ from mrc.cli.options import parse_recv, parse_send
 from mrc.cli.parser import recv_parser, send_parser, version
 from mrc.cli.recv import main as recv_main
 from mrc.cli.send import main as send_main
+from mrc.dscp import DscpClasses
 
 SEND_CONTRACT = [
     "-p",
@@ -241,3 +242,14 @@ def test_version_is_printed():
         parse_send(["--version"])
     assert caught.value.code == 0
     assert out.getvalue() == f"mrc-send {version()}\n"
+
+
+def test_dscp_classes():
+    assert parse_send(["h"]).common.dscp is None
+    for parse, argv in ((parse_send, ["h"]), (parse_recv, [])):
+        dscp = parse([*argv, "--dscp", "trimmable=10,control=0"]).common.dscp
+        assert dscp == DscpClasses(trimmable=10, control=0)
+        with pytest.raises(CliError, match="CLASS=DSCP"):
+            parse([*argv, "--dscp", "data=10"])
+        with pytest.raises(CliError, match="control: 64 is not a number"):
+            parse([*argv, "--dscp", "control=64"])
