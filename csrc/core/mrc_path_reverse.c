@@ -101,6 +101,15 @@ uint16_t mrc_path_reverse_data(struct mrc_path_table *t, struct mrc_path_cursor 
     return i;
 }
 
+/* The compiler's own count may be a call into its library. */
+static uint32_t path_planes_in(uint32_t mask)
+{
+    uint32_t n = 0;
+    for (uint32_t p = 1; p <= MRC_PLANE_MAX; p++)
+        n += mask >> p & 1;
+    return n;
+}
+
 void path_reverse_tick(struct mrc_path_table *t, mrc_ns now)
 {
     struct path_reverse *const r = &t->reverse;
@@ -110,7 +119,7 @@ void path_reverse_tick(struct mrc_path_table *t, mrc_ns now)
     uint32_t planes = t->live & t->up;
     if (r->data_sent || planes == 0)
         return;
-    for (uint32_t n = mrc_rand_below(&t->rand, (uint32_t)__builtin_popcount(planes)); n > 0; n--)
+    for (uint32_t n = mrc_rand_below(&t->rand, path_planes_in(planes)); n > 0; n--)
         planes &= planes - 1;
     const struct path_plane *const pl = &t->plane[__builtin_ctz(planes)];
     r->probe = t->order[pl->first + mrc_rand_below(&t->rand, pl->usable)];
