@@ -285,6 +285,9 @@ int mrc_path_replace(struct mrc_path_table *t, uint16_t i, const struct mrc_path
     e->rttvar_ns = 0;
     e->healed_ns = now; /* losses of the former EV are not its own */
     memset(&e->stats, 0, sizeof e->stats);
+    t->recent_sent -= e->recent_sent;
+    t->recent_gaps -= e->recent_gaps;
+    e->recent_sent = e->recent_gaps = 0;
     path_rehash(t);
     path_condemn_suspects(t, now);
     return MRC_OK;

@@ -180,6 +180,33 @@ TEST(path_d5__denied_never_returns_by_itself)
     rig_free(&r);
 }
 
+/* ---- the reserve ---- */
+
+TEST(path_backup__any_of_the_plane_is_promoted) /* D.7 */
+{
+    uint32_t seen = 0;
+    for (uint64_t seed = 0; seed < 64; seed++) {
+        struct mrc_path_entry_cfg e[8]; /* 2 to 7 are backups, in planes 1 and 2 in turn */
+        struct mrc_path_stats s;
+        for (uint32_t i = 0; i < 8; i++)
+            e[i] = (struct mrc_path_entry_cfg){
+                .ev = rig_ev(i), .plane = (uint8_t)(1 + i % 2), .backup = i >= 2};
+        struct rig r = rig_of((struct mrc_path_cfg){.count = 8, .min_active = 2, .seed = seed}, e);
+        mrc_path_on_loss(r.t, 0, MRC_EV_R_LOSS, 1, 1);
+        for (uint16_t i = 2; i < 8; i++) {
+            mrc_path_stats(r.t, i, &s);
+            seen |= (s.backup ? 0u : 1u) << i;
+        }
+        probe_all(&r, 0); /* it comes back, as a backup */
+        mrc_path_stats(r.t, 0, &s);
+        CHECK_EQ(s.state, MRC_EV_GOOD);
+        CHECK(s.backup);
+        CHECK_EQ(mrc_path_active(r.t), 2);
+        rig_free(&r);
+    }
+    CHECK_EQ(seen, 1u << 2 | 1u << 4 | 1u << 6); /* each of plane 1, none of plane 2 */
+}
+
 /* ---- event mask ---- */
 
 /* Into ASSUMED_BAD, back by probes, DENIED, back by control, a verdict the floor holds back. */

@@ -336,3 +336,21 @@ def test_fields_change_online(node, refused):
     with refused(errno.EINVAL, "beyond"):
         node.profile.modify(EvAttr(fields=(EvField(16, 0xD001),)))
     assert sorted(e.value for e in node.profile.profile) == sorted(states_of(table))
+
+
+def test_a_tag_is_not_used_again_at_once(context):
+    """H23: late feedback of the former path must not be taken for that of the new one."""
+    node = Node(context)
+    fmt = node.control.create_format()
+    fmt.modify(FormatAttr(FmtMode.SRV6, (32, 32, 32, 32)), state=OFFLINE)
+    fmt.modify(state=ONLINE)
+    node.offline(format=fmt.id, fields=(EvField(32, mask=0xFFFFFFFF),) * 4, count=2)
+    ways = [EvId(IPv6Address(f"fcbb:bbbb:{n}::").packed) for n in range(1, 4)]
+    node.fill(*ways[:2])
+    node.profile.modify(state=ONLINE)
+    before = {e.value for e in node.profile.profile}
+    node.profile.modify(ops=[EvReplace(ways[0], ways[2])])
+    first, second = node.profile.profile
+    assert first.dst == IPv6Address("fcbb:bbbb:3::")
+    assert first.value not in before
+    assert second.value in before
