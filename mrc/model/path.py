@@ -91,6 +91,7 @@ class PathTable:
         self.probes: dict[int, Probe] = {}
         self.suspects: list[int] = []  # verdicts the floor held back, oldest first
         self.changes: list[Change] = []
+        self.reached: dict[int, int] = {}  # by plane: the entry of the reverse set (D.8)
 
     # ---- what is usable -----------------------------------------------------------------------
 
@@ -140,8 +141,9 @@ class PathTable:
             self._set(i, State.SKIP, now_ns)
 
     def on_delivered(self, i: int) -> None:
-        """A sample from this entry: a verdict that was held back is void."""
+        """A sample from this entry: a verdict that was held back is void; it is a way back."""
         self._absolve(i)
+        self.on_reached(i)
 
     def on_loss(self, i: int, sent_ns: int, promoted: int | None, now_ns: int) -> None:
         """Timeout or inferred loss; a packet sent before the entry healed is old news."""
@@ -303,6 +305,50 @@ class PathTable:
         for plane in by_plane:
             each = sorted(used[i] for i in usable if self.entries[i].plane == plane)
             forbid(each[-1] - each[0] > 2, f"plane {plane}: entries used {each} times")
+
+    # ---- the way back (D.8) --------------------------------------------------------------------
+
+    def on_reached(self, i: int) -> None:
+        """Data on it was reported received, or an EV probe was answered: its plane's in the set."""
+        if self.entries[i].state in USABLE and not self.entries[i].backup:
+            self.reached[self.entries[i].plane] = i
+
+    def on_answer(self, chosen: int | None, request: int | None, *, reflect: bool) -> None:
+        """Check the entry that carries an answer.
+
+        request: the entry whose EV the request came on, None: it is not ours. reflect: the rule is
+        to answer there if that is good. Else it is the set's of the request's plane, or of any
+        plane that is up.
+        """
+        usable = set(self.active())
+        if reflect and request is not None and self.up(request):
+            state = self.entries[request].state
+            if state in USABLE or (not usable and state is not State.DENIED):
+                forbid(chosen != request, "left the EV of the request, which was good")
+                return
+        if not usable:
+            self._last_resort(chosen)
+            return
+        if chosen is None or chosen not in usable:
+            raise ForbiddenError("answered on what is not usable, with usable ones left")
+        plane = self.entries[chosen].plane
+        if request is not None:
+            wish = self.entries[request].plane
+            there = any(self.entries[i].plane == wish for i in usable)
+            forbid(there and plane != wish, "left the plane of the request without need")
+        known = self.reached.get(plane)
+        forbid(known in usable and chosen != known, "not the entry known to reach the peer")
+        self.reached[plane] = chosen
+
+    def _last_resort(self, chosen: int | None) -> None:
+        """Nothing is usable: any entry that nobody here has switched off."""
+        left = {
+            i
+            for i, e in enumerate(self.entries)
+            if e.state is not State.DENIED and self.local_up & 1 << e.plane
+        }
+        forbid(chosen is None and left, "kept silent, though something may carry an answer")
+        forbid(chosen is not None and chosen not in left, "answered on what is switched off here")
 
     def on_select_control(self, chosen: int | None, plane: int) -> None:
         """Check an entry for a control packet: it restores nothing, plane is but a wish (D.8)."""

@@ -71,6 +71,11 @@ class CorePath:
         """Select for control with the third cursor."""
         return none(self.lib.mrc_path_select_control(self.table, self.cursors + 2, plane))
 
+    def reverse(self, request: int | None) -> int | None:
+        """Choose for an answer, with the third cursor; None: the EV is not in the table."""
+        ev = 0xBEEF if request is None else self.wire_value(request)
+        return none(self.lib.mrc_path_reverse(self.table, self.cursors + 2, ev))
+
     def events(self) -> list[tuple[int, State, State, int]]:
         """Return all queued events: wire value, from, to, drop count."""
         event, found = self.ffi.new("struct mrc_ev_event *"), []

@@ -38,13 +38,22 @@ class PathMachine(RuleBasedStateMachine):
         floor=st.integers(0, 12),
         successes=st.integers(1, 3),
         seed=st.integers(0, 1 << 64 - 1),
+        reverse=st.integers(0, 2),
     )
-    def start(self, entries: list[Entry], floor: int, successes: int, seed: int) -> None:
+    def start(
+        self, entries: list[Entry], floor: int, successes: int, seed: int, reverse: int
+    ) -> None:
         limits = Limits(floor % (len(entries) + 1), successes)
         self.model = PathTable(entries, limits)
         self.core = CorePath(
-            entries, limits, seed=seed, probe_timeout_ns=TIMEOUT_NS, event_ring=EVENTS
+            entries,
+            limits,
+            seed=seed,
+            probe_timeout_ns=TIMEOUT_NS,
+            event_ring=EVENTS,
+            reverse=reverse,
         )
+        self.reflect = reverse == self.core.lib.MRC_REVERSE_REFLECT
         self.now = 1_000
         self.events: deque[tuple[int, State, State, int]] = deque()
         self.drops = self.seen = 0
@@ -189,6 +198,21 @@ class PathMachine(RuleBasedStateMachine):
     @rule(plane=st.integers(0, PLANES))
     def select_control(self, plane: int) -> None:
         self.model.on_select_control(self.core.select_control(plane), plane)
+
+    # ---- the way back ----
+
+    @rule(number=st.none() | st.integers(0, 99), times=st.integers(1, 4))
+    def answer_peer(self, number: int | None, times: int) -> None:
+        """A request came on one of our EVs, or on one we do not have."""
+        request = None if number is None else self.entry(number)
+        for _ in range(times):
+            self.model.on_answer(self.core.reverse(request), request, reflect=self.reflect)
+
+    @rule(number=st.integers(0, 99))
+    def reached(self, number: int) -> None:
+        """An EV probe of ours was answered."""
+        self.core.on_reverse(self.entry(number), 100_000)
+        self.model.on_reached(self.entry(number))
 
     # ---- probes and time ----
 
