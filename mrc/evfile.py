@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""EV profiles as TOML files: an explicit list, or fields to generate from (D.3, D.4).
+"""EV profiles as TOML files: an explicit list, fields to generate from, or a number (D.3, D.4).
 
 format = "srv6"            # udp | stev | srv6 | srv6-srh
 min_active = 4             # optional
@@ -23,7 +23,8 @@ events = ["good"]          # optional: new states that raise an event; default a
 number = 1
 interface = "eth0"
 
-count = 16                 # generated: how many EVs, spread evenly over all combinations;
+count = 16                 # automatic, if alone, or with planes and seed; generated: how many
+                           #   EVs, spread evenly over all combinations;
 planes = 4                 #   default all. Planes take turns, or
 plane_field = 1            #   the value of this field (from 0) decides: min is plane 1
 sport_base = 49152         #   srv6: source port of EV 0
@@ -38,6 +39,7 @@ mask = 0x000F
 
 from __future__ import annotations
 
+import secrets
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -45,7 +47,7 @@ from typing import Any
 
 from .errors import MrcProfileError
 from .ev import DEFAULT_WIDTHS, VALUE_BITS, EventMask, EvEntry, EvField, EvProfile, ReverseRule
-from .evgen import SPORT_BASE, combinations, generate
+from .evgen import SPORT_BASE, automatic, combinations, generate
 from .evrowfile import rows_of, template_entries
 from .evrows import RowTable
 from .tomlplace import Place as _Place
@@ -62,6 +64,7 @@ _GENERATED_KEYS = _COMMON_KEYS | {
     *("field", "count", "planes", "plane_field", "sport_base", "widths"),
 }
 _TEMPLATE_KEYS = _COMMON_KEYS | {"template", "ev", "count", "planes", "uplinks", "sport_base"}
+_AUTO_KEYS = _COMMON_KEYS | {"count", "planes", "seed"}
 _REVERSE = {rule.name.lower().replace("_", "-"): rule for rule in ReverseRule}
 _EVENTS = {
     "good": EventMask.GOOD,
@@ -90,17 +93,20 @@ def parse_profile(document: Mapping[str, Any], source: str) -> EvProfile:
     place = _Place(source)
     fmt = _format(place, document)
     templated = "template" in document
-    if not templated and ("ev" in document) == ("field" in document):
+    alone = not {"template", "ev", "field"} & document.keys() and "count" in document
+    if not templated and not alone and ("ev" in document) == ("field" in document):
         place.fail("", "give either [[ev]] tables or [[field]] tables, or a [template]")
     generated = "field" in document
     known = _TEMPLATE_KEYS if templated else _GENERATED_KEYS if generated else _EXPLICIT_KEYS
-    place.known_keys(document, known)
+    place.known_keys(document, _AUTO_KEYS if alone else known)
     min_active = place.integer(document, "min_active", 0, 0, EV_MAX)
     if "min_active" in document and min_active == 0:
         place.fail("min_active", "0 is not in 1..the number of active EVs")
     rows = rows_of(place, document) if templated else None
     if rows is not None and "ev" not in document:
         entries = template_entries(place, document, rows)
+    elif alone:
+        entries = _automatic(place, fmt, document)
     elif generated:
         entries = _generated(place, fmt, document)
     else:
@@ -116,6 +122,17 @@ def parse_profile(document: Mapping[str, Any], source: str) -> EvProfile:
         rows=rows,
     )
     return _denied(place, document, profile)
+
+
+def _automatic(place: _Place, fmt: EvFormat, document: Mapping[str, Any]) -> list[EvEntry]:
+    """AUTO (D.3): how many is all that is said."""
+    count = place.integer(document, "count", None, 1, EV_MAX)
+    planes = place.integer(document, "planes", 1, 1, PLANE_MAX)
+    seed = place.integer(document, "seed", secrets.randbits(32), 0, (1 << 64) - 1)
+    try:
+        return automatic(fmt, count, ports=range(1, planes + 1), seed=seed)
+    except MrcProfileError as exc:
+        place.fail("format", str(exc))
 
 
 def _reverse(place: _Place, document: Mapping[str, Any]) -> ReverseRule | None:

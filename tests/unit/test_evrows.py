@@ -239,3 +239,29 @@ def test_events_of_a_profile(load):
         load('events = ["skip"]\n' + FOUR)
     with pytest.raises(mrc.MrcProfileError, match="events: 'good' is not a list"):
         load('events = "good"\n' + FOUR)
+
+
+# ---- automatic (D.3) -----------------------------------------------------------------------
+
+
+def test_a_number_is_enough(load):
+    profile = load('format = "udp"\ncount = 6\nplanes = 2\n')
+    assert [(e.value, e.plane) for e in profile] == [(49152 + i, 1 + i % 2) for i in range(6)]
+    text = 'format = "stev"\ncount = 128\n'
+    assert len({e.value for e in load(text)}) == 128
+    assert load(text + "seed = 7\n").entries == load(text + "seed = 7\n").entries
+    assert load(text).entries != load(text).entries
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('format = "srv6"\ncount = 4\n', "format: format srv6 cannot be automatic"),
+        ('format = "udp"\ncount = 0\n', "count: 0 is not in 1..4096"),
+        ('format = "udp"\ncount = 4\nsport_base = 1\n', "sport_base: unknown key"),
+    ],
+)
+def test_mistakes_in_an_automatic_profile(load, text, words):
+    with pytest.raises(mrc.MrcProfileError) as caught:
+        load(text)
+    assert words in str(caught.value)
