@@ -180,6 +180,28 @@ TEST(path_d5__denied_never_returns_by_itself)
     rig_free(&r);
 }
 
+/* All bad and no floor: none is given, and probing goes on until one answers (D.6). */
+TEST(path_d6__nothing_qualifies_and_probing_goes_on)
+{
+    struct rig r = rig_new(4, 2, 0, 3);
+    uint16_t id = 0;
+    for (uint16_t i = 0; i < 4; i++)
+        mrc_path_on_loss(r.t, i, MRC_EV_R_LOSS, 1000, 1000);
+    CHECK_EQ(rig_select(&r, MRC_EV_NONE), MRC_EV_NONE);
+    uint32_t probed = 0;
+    for (mrc_ns now = MRC_MSEC; now < MRC_SEC; now += MRC_MSEC) {
+        mrc_path_tick(r.t, now);
+        const uint16_t i = mrc_path_probe_due(r.t, &id, now);
+        if (i != MRC_EV_NONE)
+            probed |= 1u << i;
+        if (i == 2)
+            mrc_path_on_probe(r.t, id, 0, now + 1000);
+    }
+    CHECK_EQ(probed, 15);
+    CHECK_EQ(rig_select(&r, MRC_EV_NONE), 2);
+    rig_free(&r);
+}
+
 /* ---- the reserve ---- */
 
 TEST(path_backup__any_of_the_plane_is_promoted) /* D.7 */
