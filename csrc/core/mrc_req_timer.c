@@ -58,10 +58,11 @@ enum mrc_wc_status mrc_req_nack_retry(struct mrc_req *r, mrc_ns now, mrc_ns roun
 }
 
 /* A timeout: spend a retry and wait longer for the next answer. Packets that left one after the
- * other run out one after the other: within half an interval that is one event. */
+ * other run out one after the other: within an interval that is one event, or a queue pair with
+ * many packets out would give up long before the T(i) have passed one after the other. */
 static enum mrc_wc_status req_timed_out(struct mrc_req *r, mrc_ns now, mrc_ns interval_ns)
 {
-    if (now - r->backoff_ns < interval_ns / 2)
+    if (now - r->backoff_ns < interval_ns)
         return MRC_WC_SUCCESS;
     r->backoff_ns = now;
     if (r->backoff < 64)

@@ -13,7 +13,7 @@ from mrc.model.cutting import Message, Work, packet_of
 from mrc.model.ends import Completion, Drop, Ends, Status, header_of, nominal_bytes
 from mrc.model.flight import Flight
 from mrc.model.losses import Losses, Now
-from mrc.model.path import forbid
+from mrc.model.path import ForbiddenError, forbid
 from mrc.model.retry import Budget, Schedule
 from mrc.model.txtrack import Sender
 from mrc.model.txtrack import State as Known
@@ -161,11 +161,17 @@ class Requestor:
 
     def _recovery(self, number: int, p: Packet, here: Now) -> None:
         """B.6, H16: it has arrived, but no transport ACK says so."""
+        # The reference asks with the oldest packet that had A. The last one of the oldest request
+        # brings the same cumulative ACK, and names what would complete (ADR 89).
         oldest = min((n for n in self.asked if n > self.acked), default=None)
-        forbid(number != oldest, f"{number} has arrived; the oldest with A is {oldest}")
+        last = self.messages[0].last
+        if oldest is None:
+            raise ForbiddenError(f"{number} has arrived, and nothing asked for a transport ACK")
+        forbid(number not in (oldest, last), f"{number} has arrived; not {oldest} or {last}")
         forbid(not p.bth.a, "asks for a transport ACK without A")
         timer = self.setup.schedule.timer_ns(0)
-        waited, timed = here.now - self.asked[number], here.now - self.clock_ns
+        asked = max(self.asked.get(n, 0) for n in (oldest, last))
+        waited, timed = here.now - asked, here.now - self.clock_ns
         # The reference chooses the timer of B.9. To ask sooner as well, as seldom as a tail probe
         # would, is an implementation's choice that costs the peer nothing more (ADR 89).
         soon = max(PROBE_FLOOR_NS, here.base_rtt_ns + here.target_ns) << min(self.recoveries, 8)

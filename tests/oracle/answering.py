@@ -15,8 +15,6 @@ from tests.oracle.engine_core import (
     DSCP_CONTROL,
     DSCP_DATA,
     DSCP_RETX,
-    DSCP_TRIMMED,
-    DSCP_TRIMMED_LASTHOP,
     ECT0,
     CoreEngine,
     Options,
@@ -24,8 +22,7 @@ from tests.oracle.engine_core import (
     model_drops,
     same_completions,
 )
-
-TRIMS = {NackReason.TRIMMED: DSCP_TRIMMED, NackReason.TRIMMED_LASTHOP: DSCP_TRIMMED_LASTHOP}
+from tests.oracle.sending import TRIM_CLASSES
 
 
 class Answerer:
@@ -75,7 +72,7 @@ class Answerer:
         keep: int | None = None,
     ) -> None:
         """One packet to both, and what both say at once. keep: bytes that a trim left of it."""
-        dscp = (DSCP_RETX if p.bth.rtx else DSCP_DATA) if trim is None else TRIMS[trim]
+        dscp = (DSCP_RETX if p.bth.rtx else DSCP_DATA) if trim is None else TRIM_CLASSES[trim]
         w = Wired(p, ev, dscp << 2 | (CE if ce else ECT0))
         seen = p
         if trim is not None:

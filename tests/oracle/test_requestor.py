@@ -16,7 +16,7 @@ from mrc.model.retry import Schedule
 from mrc.model.wire import NackReason, Op, Packet, Syndrome
 from tests.oracle import unit as unit_module
 from tests.oracle.budget import budget
-from tests.oracle.engine_core import Options, Wired
+from tests.oracle.engine_core import DSCP_CONTROL, Options, Wired
 from tests.oracle.sending import Judged
 
 PEER = 0x654321
@@ -25,6 +25,7 @@ FATES = st.sampled_from(
     ["arrives"] * 8 + ["lost", "lost", "marked", "trimmed", "twice", "last hop"]
 )
 ENTROPY = 0xC000
+CONTROL = DSCP_CONTROL << 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,8 @@ class RequestorMachine(RuleBasedStateMachine):
         o = Options(0, sq_psn=first, window=window, max_wimm=wimm, retx_class=classes, cap=cap)
         o = replace(o, timeout=retry[0], linear_cnt=retry[1], exp_cnt=retry[2])
         o = replace(o, evs=evs[0], planes=evs[1], timestamps=timestamps)
-        self.me = Judged(o, 1_000_000, PEER, (START, KEY))
+        self.me = Judged(o, 1_000_000)
+        self.me.connect(PEER, (START, KEY))
         self.region = Region(KEY, START, bytearray(1 << 14))
         ends = Ends(PEER, self.me.core.qpn, o.mtu)
         receiving = Receiving(ends, first, o.mpr, wimm, dynamic_mpr=dynamic)
@@ -112,7 +114,7 @@ class RequestorMachine(RuleBasedStateMachine):
                     self.answers += [Answer(p, w.ev) for p in self.peer.acking.answers()]
             heard, self.answers = self.answers, []
             for answer in heard:
-                self.me.hear(answer.packet, answer.ev)
+                self.me.hear(Wired(answer.packet, answer.ev, CONTROL))
             fates = fates[len(now) :]
 
     @rule(times=st.integers(1, 12))
@@ -162,7 +164,7 @@ class RequestorMachine(RuleBasedStateMachine):
             if fate == "w":
                 self.answers.append(answer)
             for _ in range({"r": 1, "t": 2}.get(fate, 0)):
-                self.me.hear(answer.packet, answer.ev)
+                self.me.hear(Wired(answer.packet, answer.ev, CONTROL))
 
     @rule(
         time=st.integers(0, 300_000)
@@ -221,7 +223,7 @@ class RequestorMachine(RuleBasedStateMachine):
         )
         ends = self.peer.setup.ends
         p = Packet(ends.bth(Op.SACK, number, rtx=int(rtx)), seth=seth, cc_state=state)
-        self.me.hear(p, ENTROPY)
+        self.me.hear(Wired(p, ENTROPY, CONTROL))
 
     @precondition(lambda self: self.hostile)
     @rule(
@@ -237,7 +239,11 @@ class RequestorMachine(RuleBasedStateMachine):
         ev = sent.ev if right and sent else ENTROPY
         neth = wire.Neth(nack_reason=reason, entropy=ev, nack_psn=number)
         for _ in range(times):
-            self.me.hear(Packet(self.peer.setup.ends.bth(Op.NACK, number), neth=neth), ENTROPY)
+            self.me.hear(
+                Wired(
+                    Packet(self.peer.setup.ends.bth(Op.NACK, number), neth=neth), ENTROPY, CONTROL
+                )
+            )
 
     @precondition(lambda self: self.hostile)
     @rule(
@@ -248,7 +254,7 @@ class RequestorMachine(RuleBasedStateMachine):
     def forged_ack(self, distance: int, syndrome: int, msn: int) -> None:
         """Transport ACKs of anything, with syndromes that MRC does not use (B.6)."""
         bth = self.peer.setup.ends.bth(Op.ACK, self.near(distance))
-        self.me.hear(Packet(bth, aeth=wire.Aeth(syndrome, msn)), ENTROPY)
+        self.me.hear(Wired(Packet(bth, aeth=wire.Aeth(syndrome, msn)), ENTROPY, CONTROL))
 
     @precondition(lambda self: self.hostile)
     @rule(
@@ -264,14 +270,18 @@ class RequestorMachine(RuleBasedStateMachine):
         number, ends = self.near(distance), self.peer.setup.ends
         if what == NackReason.UNEXP_EVENT:
             neth = wire.Neth(nack_reason=what, nack_psn=number)
-            self.me.hear(Packet(ends.bth(Op.NACK, number), neth=neth), ENTROPY)
+            self.me.hear(Wired(Packet(ends.bth(Op.NACK, number), neth=neth), ENTROPY, CONTROL))
         else:
-            self.me.hear(Packet(ends.bth(Op.ACK, number), aeth=wire.Aeth(what)), ENTROPY)
+            self.me.hear(
+                Wired(Packet(ends.bth(Op.ACK, number), aeth=wire.Aeth(what)), ENTROPY, CONTROL)
+            )
 
 
 def connected(**options: Any) -> Judged:
     """Return a requestor whose peer is whoever answers."""
-    return Judged(replace(Options(0), **options), 1_000_000, PEER, (START, KEY))
+    me = Judged(replace(Options(0), **options), 1_000_000)
+    me.connect(PEER, (START, KEY))
+    return me
 
 
 SCHEDULES = [(8, 3, 5), (8, 0, 0), (10, 7, 2), (14, 3, 5), (6, 1, 12)]
@@ -307,7 +317,7 @@ def test_refused_packets_leave_on_another_ev(evs: tuple[int, int]) -> None:
     for w in refused:
         said = {"nack_psn": w.packet.bth.psn, "nack_reason": NackReason.TRIMMED_LASTHOP}
         nack = Packet(ends.bth(Op.NACK, said["nack_psn"]), neth=wire.Neth(entropy=w.ev, **said))
-        me.hear(nack, w.ev)
+        me.hear(Wired(nack, w.ev, CONTROL))
         (again,) = me.send()
         assert again.packet.bth.psn == w.packet.bth.psn
         assert again.ev != w.ev

@@ -11,9 +11,10 @@ from mrc.model import psn, wire
 from mrc.model.responder import Responder
 from mrc.model.rxtrack import Verdict
 from mrc.model.wire import Bth, NackReason, Op, Packet, Peth
-from tests.oracle.answering import TRIMS, Answerer
+from tests.oracle.answering import Answerer
 from tests.oracle.budget import budget
 from tests.oracle.engine_core import ECT0, CoreEngine, Options, Wired
+from tests.oracle.sending import TRIM_CLASSES
 from tests.oracle.traffic import Shape, Stream, dressed
 
 PEER = 0x654321
@@ -167,7 +168,7 @@ class ResponderMachine(RuleBasedStateMachine):
     @rule(
         e=DISTANCE,
         looks=LOOKS,
-        trim=st.sampled_from(list(TRIMS)),
+        trim=st.sampled_from(list(TRIM_CLASSES)),
         keep=st.sampled_from([16, 20, 24, 32, 36, 40, 60]),
     )
     def trimmed(self, e: int, looks: dict[str, Any], trim: NackReason, keep: int) -> None:
