@@ -45,6 +45,7 @@ void mrc_req_start(struct mrc_req *r, struct mrc_psn sq_psn, mrc_ns now)
     r->nack_counted_ns = 0;
     r->backoff = 0;
     r->backoff_ns = now;
+    r->retry_spent_ns = now;
     r->report_max_ns = 0;
     r->report_min_ns = MRC_NEVER;
     r->prev_rcvd = 0;

@@ -70,11 +70,12 @@ struct mrc_req {
      * acknowledgement of a copy nobody knows which copy it was for, and the timer must not shrink
      * on a guess. */
     uint32_t backoff;
-    mrc_ns backoff_ns;    /* when it grew last */
-    mrc_ns report_max_ns; /* decaying maximum from departure to report, such packets only */
-    mrc_ns report_min_ns; /* the shortest of them ever, MRC_NEVER: none */
-    uint32_t prev_rcvd;   /* newest CC_STATE.rcvd_bytes */
-    int64_t inflight;     /* this QP's share of the controller's */
+    mrc_ns backoff_ns;     /* when it grew last */
+    mrc_ns retry_spent_ns; /* when a timeout spent a retry last */
+    mrc_ns report_max_ns;  /* decaying maximum from departure to report, such packets only */
+    mrc_ns report_min_ns;  /* the shortest of them ever, MRC_NEVER: none */
+    uint32_t prev_rcvd;    /* newest CC_STATE.rcvd_bytes */
+    int64_t inflight;      /* this QP's share of the controller's */
     struct mrc_path_cursor cursor;
     uint16_t train_ev;
     uint16_t train_left;

@@ -57,16 +57,20 @@ enum mrc_wc_status mrc_req_nack_retry(struct mrc_req *r, mrc_ns now, mrc_ns roun
     return req_spend_retry(r);
 }
 
-/* A timeout: spend a retry and wait longer for the next answer. Packets that left one after the
- * other run out one after the other: within an interval that is one event, or a queue pair with
- * many packets out would give up long before the T(i) have passed one after the other. */
+/* A timeout: wait longer for the next answer, and spend a retry. Packets that left one after the
+ * other run out one after the other: within half an interval that is one event. A retry lasts a
+ * whole interval: those that are out beside each other do not shorten the wait for the peer, which
+ * is T(0), T(1), ... one after the other, however many they are. */
 static enum mrc_wc_status req_timed_out(struct mrc_req *r, mrc_ns now, mrc_ns interval_ns)
 {
-    if (now - r->backoff_ns < interval_ns)
+    if (now - r->backoff_ns < interval_ns / 2)
         return MRC_WC_SUCCESS;
     r->backoff_ns = now;
     if (r->backoff < 64)
         r->backoff++;
+    if (now - r->retry_spent_ns < interval_ns)
+        return MRC_WC_SUCCESS;
+    r->retry_spent_ns = now;
     return req_spend_retry(r);
 }
 

@@ -306,6 +306,21 @@ def test_black_hole(retry: tuple[int, int, int]) -> None:
         assert me.core.now - start == 66 * (1024 << 14)
 
 
+@pytest.mark.parametrize("pause", [1, 1_000, 100_000, 300_000])
+def test_many_packets_give_up_no_sooner_than_one(pause: int) -> None:
+    """B.9: a black hole is borne for T(0), T(1), ... one after the other, however many are out."""
+    me = connected(timeout=8, linear_cnt=3, exp_cnt=5, evs=6, planes=3)
+    start = me.core.now
+    for _ in range(5):
+        me.post(100, 0, None, signaled=True, solicited=False)
+        me.send()
+        me.wait(me.core.now + pause)
+    while not me.core.failed:
+        me.wait(me.core.deadline)
+        me.send()
+    assert me.core.now - start >= Schedule(8, 3, 5).span_ns(0, 8)
+
+
 @pytest.mark.parametrize("evs", [(2, 1), (3, 3), (8, 2)])
 def test_refused_packets_leave_on_another_ev(evs: tuple[int, int]) -> None:
     """B.2, B.7: TRIMMED_LASTHOP leaves the EV good, and yet the copy does not take it again."""

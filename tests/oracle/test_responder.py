@@ -262,5 +262,20 @@ class ResponderMachine(RuleBasedStateMachine):
             self.same()
 
 
+def test_a_lost_transport_ack_can_be_asked_for_from_far_behind() -> None:
+    """H16 before H35: old duplicates are answered now and then, those with A always."""
+    me = Answerer(Options(0, mpr=1, sack_threshold=32768), 1_000_000)
+    region = me.core.register(5000)
+    me.connect(PEER, region)
+    stream = Stream(0, me.core.qpn, 256, region, [Shape(100, False, False, True)])
+    for number in range(300):
+        me.give(stream.packet(number), 0xC000)
+        me.drain()
+    for asks in (0, 0, 1, 1, 0, 1):
+        me.give(dressed(stream.packet(1), rtx=1, a=asks), 0xC000)
+        answers = [w.packet.bth.opcode for w in me.drain()]
+        assert answers == [Op.SACK, Op.ACK] if asks else Op.ACK not in answers
+
+
 TestResponder: Any = ResponderMachine.TestCase
 TestResponder.settings = budget(100, 30)
