@@ -182,6 +182,9 @@ void mrc_path_on_gap(struct mrc_path_table *t, uint16_t i, mrc_ns sent_ns, mrc_n
  * not open. */
 uint16_t mrc_path_probe_due(struct mrc_path_table *t, uint16_t *id, mrc_ns now);
 uint16_t mrc_path_on_probe(struct mrc_path_table *t, uint16_t id, uint8_t mark, mrc_ns now);
+/* A probe that was not the table's own was answered on this entry: where that is ASSUMED_BAD by now
+ * it is one success like the others (B.5). */
+void mrc_path_on_answer(struct mrc_path_table *t, uint16_t i, uint8_t mark, mrc_ns now);
 /* Would probe_due give one, by what the last tick found? */
 bool mrc_path_probe_pending(const struct mrc_path_table *t);
 /* Smoothed RTT and deviation of an entry, in ns; 0 when never sampled. */

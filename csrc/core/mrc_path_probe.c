@@ -102,6 +102,23 @@ uint16_t mrc_path_probe_due(struct mrc_path_table *t, uint16_t *id, mrc_ns now)
     return i;
 }
 
+/* One more success in a row. True: that was enough. */
+static bool path_probe_success(struct mrc_path_table *t, uint16_t i, uint8_t mark, mrc_ns now)
+{
+    struct path_entry *e = &t->entry[i];
+    e->successes++;
+    if (e->successes < t->successes_needed)
+        return false;
+    path_heal(t, i, mark == 1 ? MRC_EV_SKIP : MRC_EV_GOOD, now);
+    return true;
+}
+
+void mrc_path_on_answer(struct mrc_path_table *t, uint16_t i, uint8_t mark, mrc_ns now)
+{
+    if (i != MRC_EV_NONE && t->state[i] == MRC_EV_ASSUMED_BAD && mark <= 1)
+        (void)path_probe_success(t, i, mark, now);
+}
+
 uint16_t mrc_path_on_probe(struct mrc_path_table *t, uint16_t id, uint8_t mark, mrc_ns now)
 {
     const uint16_t i = id & 0xFFF;
@@ -119,11 +136,8 @@ uint16_t mrc_path_on_probe(struct mrc_path_table *t, uint16_t id, uint8_t mark, 
         path_probe_failed(t, i, now);
         return i;
     }
-    e->successes++;
-    if (e->successes >= t->successes_needed) {
-        path_heal(t, i, mark == 1 ? MRC_EV_SKIP : MRC_EV_GOOD, now);
+    if (path_probe_success(t, i, mark, now))
         return i;
-    }
     e->probe_interval_ns = t->interval_ns;
     if (seq == e->probe_seq || e->probe == PATH_PROBE_LATER)
         path_probe_again(t, i, now);

@@ -166,6 +166,7 @@ static void req_sack_paths(struct mrc_req *r, const struct mrc_req_ctx *c, const
         const struct mrc_req_probe probe = *rec;
         const mrc_ns rtt = req_rtt_of(probe.sent_ns, c->now, true, p->tx_timestamp);
         rec->sent_ns = 0;
+        mrc_path_on_answer(c->path, probe.ev, p->mark, c->now);
         if (probe.base) {
             mrc_cc_on_base_rtt(c->cc, rtt);
         } else {

@@ -388,6 +388,37 @@ TEST(req_probe__a_lost_tail_is_repaired_without_the_timer)
     }
 }
 
+/* B.5.4: left while its EV was good, answered after that was taken for bad: a success like others.
+ */
+TEST(req_probe__an_answer_counts_for_an_ev_that_is_assumed_bad)
+{
+    struct rig r;
+    struct mrc_pkt on[8];
+    uint32_t n = 0;
+    req_open(&r, MRC_CC_FIXED);
+    req_of(&r)->timeout = 24;
+    CHECK_EQ(mrc_path_set_state(r.s[0].path, 2, MRC_EV_DENIED, r.now), MRC_OK);
+    CHECK_EQ(mrc_path_set_state(r.s[0].path, 3, MRC_EV_DENIED, r.now), MRC_OK);
+    req_post(&r, 1, 3 * RIG_MTU, WRITE);
+    CHECK_EQ(req_send(&r), 3);
+    for (int i = 0; i < 7; i++) {
+        CHECK(next_probe(&r, r.now + MRC_SEC) != NULL);
+        if (req_raw[0].ev == RIG_EV0)
+            on[n++] = req_out[0];
+    }
+    CHECK(n >= 3);
+    struct mrc_pkt f = req_sack(&r, REQ_START - 1, REQ_START, 0);
+    f.mark = MRC_MARK_ALWAYS_SKIP;
+    req_hear(&r, &f);
+    for (uint32_t i = 0; i < 3 && i < n; i++) {
+        CHECK_EQ(mrc_path_state(r.s[0].path, 0), MRC_EV_ASSUMED_BAD);
+        f = answer_to_probe(&r, &on[i], RIG_EV0, REQ_START, 0);
+        req_hear(&r, &f);
+    }
+    CHECK_EQ(mrc_path_state(r.s[0].path, 0), MRC_EV_GOOD);
+    req_close(&r);
+}
+
 TEST(req_probe__a_lost_last_sack_is_told_again)
 {
     struct rig r;
