@@ -66,7 +66,7 @@ void mrc_resp_imm_stash(struct mrc_resp *r, const struct mrc_resp_ctx *c, const 
                                     .imm = p->imm,
                                     .byte_len = p->payload_len,
                                     .rqmsn = p->rqmsn,
-                                    .solicited = p->se || p->m_bit,
+                                    .solicited = p->se,
                                     .only = (mrc_opcode_flags(p->opcode) & MRC_OPF_FIRST) != 0};
     const uint16_t i = imm_place(r, psn);
     memmove(&r->stash[i + 1], &r->stash[i], (size_t)(r->stash_count - i) * sizeof s);
