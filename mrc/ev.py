@@ -49,6 +49,16 @@ class ReverseRule(IntEnum):
     OWN_RANDOM = 2
 
 
+class LossRule(IntEnum):
+    """When a lost packet, after which its path delivered others, takes the path out of use (D.5).
+
+    COMPARED: when the path loses more than the others do. FIRST: at once.
+    """
+
+    COMPARED = 0
+    FIRST = 1
+
+
 class EventMask(IntFlag):
     """New states of EVs that raise an event (C.6). SKIP is too short-lived to be one."""
 
@@ -178,7 +188,8 @@ class EvProfile:
     (D.7); planes that are not named are not watched. reverse: the way of answers (D.8); None:
     REFLECT for udp and stev, OWN for SRv6. deny: EVs that are DENIED from the start (D.7). events:
     which changes raise an event (C.6). rows: SRv6 destinations come from these templates (D.9), so
-    that the entries have none. origin: the managed profile it is of (C.5).
+    that the entries have none. origin: the managed profile it is of (C.5). loss: what one lost
+    packet says of its path (D.5).
     """
 
     format: EvFormat
@@ -191,6 +202,7 @@ class EvProfile:
     events: EventMask = EventMask.ALL
     rows: RowTable | None = None
     origin: object | None = None
+    loss: LossRule = LossRule.COMPARED
 
     def __post_init__(self) -> None:
         if not self.min_active:  # a quarter, as in the examples D.3 quotes

@@ -18,6 +18,7 @@ reverse = "own"            # optional: reflect | own | own-random (D.8)
 deny = [0xC003]            # optional: EVs that are DENIED from the start
 deny_file = "bad.txt"      # optional: the same, one a line; others than ours are ignored
 events = ["good"]          # optional: new states that raise an event; default all
+loss = "first"             # optional: compared | first (D.5)
 
 [[plane]]                  # optional: which interface carries a plane; down without its carrier
 number = 1
@@ -46,7 +47,16 @@ from pathlib import Path
 from typing import Any
 
 from .errors import MrcProfileError
-from .ev import DEFAULT_WIDTHS, VALUE_BITS, EventMask, EvEntry, EvField, EvProfile, ReverseRule
+from .ev import (
+    DEFAULT_WIDTHS,
+    VALUE_BITS,
+    EventMask,
+    EvEntry,
+    EvField,
+    EvProfile,
+    LossRule,
+    ReverseRule,
+)
 from .evgen import SPORT_BASE, automatic, combinations, generate
 from .evrowfile import rows_of, template_entries
 from .evrows import RowTable
@@ -57,7 +67,7 @@ from .types import EV_MAX, PLANE_MAX, EvFormat
 __all__ = ["load_profile", "parse_profile"]
 
 _COMMON_KEYS = {
-    *("format", "min_active", "name", "plane", "reverse", "deny", "deny_file", "events"),
+    *("format", "min_active", "name", "plane", "reverse", "deny", "deny_file", "events", "loss"),
 }
 _EXPLICIT_KEYS = _COMMON_KEYS | {"ev"}
 _GENERATED_KEYS = _COMMON_KEYS | {
@@ -66,6 +76,7 @@ _GENERATED_KEYS = _COMMON_KEYS | {
 _TEMPLATE_KEYS = _COMMON_KEYS | {"template", "ev", "count", "planes", "uplinks", "sport_base"}
 _AUTO_KEYS = _COMMON_KEYS | {"count", "planes", "seed"}
 _REVERSE = {rule.name.lower().replace("_", "-"): rule for rule in ReverseRule}
+_LOSS = {rule.name.lower(): rule for rule in LossRule}
 _EVENTS = {
     "good": EventMask.GOOD,
     "assumed-bad": EventMask.ASSUMED_BAD,
@@ -120,6 +131,7 @@ def parse_profile(document: Mapping[str, Any], source: str) -> EvProfile:
         reverse=_reverse(place, document),
         events=_events(place, document),
         rows=rows,
+        loss=_loss(place, document),
     )
     return _denied(place, document, profile)
 
@@ -142,6 +154,13 @@ def _reverse(place: _Place, document: Mapping[str, Any]) -> ReverseRule | None:
     if not isinstance(text, str) or text not in _REVERSE:
         place.fail("reverse", f"{_shown(text)} is not known; one of {', '.join(_REVERSE)}")
     return _REVERSE[text]
+
+
+def _loss(place: _Place, document: Mapping[str, Any]) -> LossRule:
+    text = document.get("loss", "compared")
+    if not isinstance(text, str) or text not in _LOSS:
+        place.fail("loss", f"{_shown(text)} is not known; one of {', '.join(_LOSS)}")
+    return _LOSS[text]
 
 
 def _events(place: _Place, document: Mapping[str, Any]) -> EventMask:

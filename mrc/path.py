@@ -75,6 +75,7 @@ class PathTable(Owned):
                 "probe_timeout_ns": probes.timeout_ns,
                 "seed": seed or self.ctx.seed,
                 "reverse": profile.reverse_rule,
+                "loss": profile.loss,
                 "reverse_interval_ns": probes.reverse_interval_ns,
                 "event_mask": _native_mask(profile.events),
                 "ev_plane_shift": says_plane.low if says_plane is not None else 0,

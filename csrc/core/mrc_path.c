@@ -76,8 +76,9 @@ static bool path_cfg_ok(const struct mrc_path_cfg *c)
            c->probe_interval_ns <= c->probe_interval_max_ns &&
            c->probe_interval_max_ns <= PATH_TIME_MAX_NS &&
            c->probe_timeout_ns <= PATH_TIME_MAX_NS && c->reverse_interval_ns <= PATH_TIME_MAX_NS &&
-           c->reverse <= MRC_REVERSE_OWN_RANDOM && c->event_mask <= MRC_EV_EVENTS_NONE &&
-           c->ev_plane_bits <= 8 && c->ev_plane_shift + c->ev_plane_bits <= 32;
+           c->reverse <= MRC_REVERSE_OWN_RANDOM && c->loss <= MRC_LOSS_FIRST &&
+           c->event_mask <= MRC_EV_EVENTS_NONE && c->ev_plane_bits <= 8 &&
+           c->ev_plane_shift + c->ev_plane_bits <= 32;
 }
 
 size_t mrc_path_size(const struct mrc_path_cfg *cfg)
@@ -217,6 +218,7 @@ struct mrc_path_table *mrc_path_init(void *mem, const struct mrc_path_cfg *cfg,
     t->local_up = ~1u;
     t->hash_bits = hash_bits;
     t->event_mask = c.event_ring - 1u;
+    t->loss_rule = c.loss;
     t->count = c.count;
     t->min_active = c.min_active;
     const uint32_t share = c.count / PATH_PROBES_SHARE;

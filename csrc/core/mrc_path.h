@@ -49,6 +49,14 @@ struct mrc_path_cfg {
     uint8_t ev_plane_bits;  /* ... and how many bits that are; 0: nowhere */
     mrc_ns
         reverse_interval_ns; /* reverse probes: one a round trip, but no more often; default 1 ms */
+    uint8_t loss;            /* enum mrc_loss_rule */
+    uint8_t pad_[7];
+};
+
+/* When an inferred loss condemns a path that has delivered a later packet (D.5, ADR 77). */
+enum mrc_loss_rule {
+    MRC_LOSS_COMPARED = 0, /* when it loses more than the others do */
+    MRC_LOSS_FIRST,        /* at once */
 };
 
 /* Which EV carries an answer (D.8). */

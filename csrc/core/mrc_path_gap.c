@@ -36,7 +36,7 @@ void mrc_path_on_gap(struct mrc_path_table *t, uint16_t i, mrc_ns sent_ns, mrc_n
     struct path_entry *e = &t->entry[i];
     e->recent_gaps++;
     t->recent_gaps++;
-    if (path_gap_is_chance(t, e))
+    if (t->loss_rule == MRC_LOSS_COMPARED && path_gap_is_chance(t, e))
         e->stats.packets_lost++;
     else
         mrc_path_on_loss(t, i, MRC_EV_R_LOSS, sent_ns, now);

@@ -101,6 +101,7 @@ struct mrc_path_table {
     uint8_t event_want; /* MRC_EV_EVENTS_* */
     struct path_reverse reverse;
     uint16_t suspect_count;
+    uint8_t loss_rule;    /* enum mrc_loss_rule */
     uint64_t recent_sent; /* sums over the entries */
     uint64_t recent_gaps;
 };

@@ -12,7 +12,7 @@ struct gap_bench {
     struct mrc_rand rand;
 };
 
-static struct gap_bench gap_open(void)
+static struct gap_bench gap_open_with(uint8_t loss)
 {
     const struct mrc_path_cfg cfg = {.count = GAP_EVS,
                                      .min_active = 1,
@@ -21,7 +21,8 @@ static struct gap_bench gap_open(void)
                                      .probe_interval_ns = MRC_MSEC,
                                      .probe_interval_max_ns = MRC_SEC,
                                      .probe_timeout_ns = MRC_MSEC,
-                                     .seed = 7};
+                                     .seed = 7,
+                                     .loss = loss};
     struct mrc_path_entry_cfg entry[GAP_EVS] = {0};
     for (uint32_t i = 0; i < GAP_EVS; i++)
         entry[i] = (struct mrc_path_entry_cfg){.ev = 100 + i, .plane = (uint8_t)(1 + i)};
@@ -30,6 +31,8 @@ static struct gap_bench gap_open(void)
     mrc_rand_seed(&b.rand, 11);
     return b;
 }
+
+static struct gap_bench gap_open(void) { return gap_open_with(MRC_LOSS_COMPARED); }
 
 /* n packets on an entry, of which so many in a million are lost. */
 static void gap_send(struct gap_bench *b, uint16_t i, uint32_t n, uint32_t ppm)
@@ -61,6 +64,17 @@ TEST(gap__among_clean_paths_the_fourth_loss_is_a_verdict)
     CHECK_EQ(mrc_path_state(b.t, 2), MRC_EV_ASSUMED_BAD);
     struct mrc_ev_event e;
     CHECK(mrc_path_event_poll(b.t, &e) == 1 && e.ev == 102 && e.reason == MRC_EV_R_LOSS);
+    free(b.t);
+}
+
+/* The other reading of D.5, as a setting. */
+TEST(gap__where_the_first_loss_counts_it_is_a_verdict)
+{
+    struct gap_bench b = gap_open_with(MRC_LOSS_FIRST);
+    for (uint16_t i = 0; i < GAP_EVS; i++)
+        gap_send(&b, i, 500, 0);
+    gap_lose(&b, 2, 1);
+    CHECK_EQ(mrc_path_state(b.t, 2), MRC_EV_ASSUMED_BAD);
     free(b.t);
 }
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mrc.errors import MrcControlError, MrcProfileError, MrcUsageError
-from mrc.ev import EventMask, EvField, EvProfile, ReverseRule
+from mrc.ev import EventMask, EvField, EvProfile, LossRule, ReverseRule
 from mrc.path import PathTable
 from mrc.types import EvState
 
@@ -30,6 +30,7 @@ class EvAttr:
     format: id of a format profile. count: EVs in the profile. fields: how an EV becomes a path
     value (D.4). events: GOOD and ASSUMED_BAD may be asked. backups: how many of them, the last
     ones, are in reserve (D.7). reverse: the way of answers (D.8).
+    loss: what one lost packet says of its path (D.5).
     """
 
     mode: EvMode | None = None
@@ -40,6 +41,7 @@ class EvAttr:
     events: EventMask | None = None
     backups: int | None = None
     reverse: ReverseRule | None = None
+    loss: LossRule | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,7 @@ class ManagedEvProfile(Managed[EvAttr]):
                 attr.min_active or 0,
                 f"{self.what} {self.id}",
                 reverse=attr.reverse,
+                loss=attr.loss or LossRule.COMPARED,
                 events=attr.events or EventMask.NONE,
                 origin=self,
             )

@@ -8,7 +8,7 @@ from ipaddress import IPv6Address
 import pytest
 
 import mrc
-from mrc.ev import EventMask, EvProfile, ReverseRule
+from mrc.ev import EventMask, EvProfile, LossRule, ReverseRule
 from mrc.headers import outer_templates
 
 ROWS = """
@@ -211,6 +211,13 @@ def test_mistakes_in_the_denylist(load, text, words):
     with pytest.raises(mrc.MrcProfileError) as caught:
         load(text, bad="spine\n")
     assert words in str(caught.value)
+
+
+def test_what_a_loss_says_is_a_setting(load):
+    assert load(FOUR).loss is LossRule.COMPARED
+    assert load('loss = "first"\n' + FOUR).loss is LossRule.FIRST
+    with pytest.raises(mrc.MrcProfileError, match="loss: 'any' is not known; one of compared"):
+        load('loss = "any"\n' + FOUR)
 
 
 # ---- way back (D.8), events (C.6) ----------------------------------------------------------
