@@ -33,9 +33,8 @@ class DscpClasses:
         for name, value in classes.items():
             if not isinstance(value, int) or not 0 <= value < 64:
                 raise MrcUsageError(f"DSCP class {name}: {value!r} is not a number in 0..63")
-        cut = {classes.pop(name) for name in ("trimmed", "trimmed_lasthop")} - {0}
         for name, value in classes.items():
-            if value in cut:
+            if value in self.cut and not name.startswith("trimmed"):
                 raise MrcUsageError(f"DSCP class {name}: {value} means that a packet was trimmed")
 
     @classmethod
@@ -50,6 +49,11 @@ class DscpClasses:
                 raise MrcUsageError(f"{item!r} is not CLASS=DSCP, each class once; CLASS: {names}")
             given[name] = int(number)
         return cls(**given)
+
+    @property
+    def cut(self) -> frozenset[int]:
+        """What says that a packet was trimmed; scapy_layers.MrcBTH.trimmed_dscp takes it, too."""
+        return frozenset({self.trimmed, self.trimmed_lasthop} - {0})
 
     @property
     def trims(self) -> bool:

@@ -8,11 +8,10 @@
     >>> IPv6(bytes(p))[MrcBTH].icrc_ok()
     True
 
-Left at None, `pad`, `ts` and `icrc` are worked out when the packet is built.
-
-Importing this module gives MRC the packets on UDP port 4791 whose opcode begins with the bits 110
-(A.3). All others on that port go where scapy would have sent them without us: to
-`scapy.contrib.roce` if that is loaded, whichever was imported first. `bind_port` adds ports.
+Left at None, `pad`, `ts` and `icrc` are worked out when the packet is built. Importing this module
+gives MRC the packets on UDP port 4791 whose opcode begins with the bits 110 (A.3). All others on
+that port go where scapy would have sent them without us: to `scapy.contrib.roce` if that is loaded,
+whichever was imported first. `bind_port` adds ports.
 Headers that RoCE knows by the same name have the prefix Mrc.
 """
 
@@ -23,6 +22,8 @@ from scapy import fields as f
 from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrSegmentRouting
 from scapy.packet import Packet, Raw, bind_layers, bind_top_down
+
+from .dscp import DscpClasses
 
 __all__ = [
     "EETH",
@@ -117,8 +118,7 @@ class MrcBTH(_Header):
     inner DSCP is in `trimmed_dscp` has none, and its payload is what the switch left.
     """
 
-    trimmed_dscp: ClassVar[frozenset[int]] = frozenset({12, 16})  # A.13.5, defaults
-
+    trimmed_dscp: ClassVar[frozenset[int]] = DscpClasses().cut  # A.13.5; set it to follow others
     name = "MRC BTH"
     fields_desc: ClassVar = [
         f.ByteEnumField("opcode", 0xCA, _OPCODES),

@@ -13,6 +13,7 @@ from scapy.layers.inet6 import IPv6, IPv6ExtHdrSegmentRouting
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet, Raw, split_layers
 
+from mrc.dscp import DscpClasses
 from mrc.model import ip as model_ip
 from mrc.scapy_layers import METH, RETH, SETH, TSETH, CCState, MrcBTH, bind_port, entropy
 from tests.wire import scapy_frames, strategies
@@ -120,6 +121,15 @@ def test_trimmed(vector: Vector) -> None:
     assert pkt[TSETH].tx_timestamp == origin["tseth"]["tx_timestamp"]
     assert pkt[RETH].va == origin["reth"]["va"]
     assert entropy(pkt) == origin["ev"]
+
+
+def test_trimmed_follows_the_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    vector = TRIMMED[0]
+    monkeypatch.setattr(MrcBTH, "trimmed_dscp", DscpClasses(trimmed=20, trimmed_lasthop=21).cut)
+    pkt = dissect(vector.data)
+    assert not pkt[MrcBTH].trimmed()
+    pkt[MrcBTH].underlayer.underlayer.tc = 21 << 2
+    assert pkt[MrcBTH].trimmed()
 
 
 @pytest.mark.parametrize("vector", CORRUPT, ids=by_name)
