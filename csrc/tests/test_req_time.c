@@ -13,20 +13,29 @@ static bool is_data(const struct mrc_pkt *p)
     return (mrc_opcode_flags(p->opcode) & MRC_OPF_DATA) != 0;
 }
 
-/* Until data leaves or `limit` has passed: when, else MRC_NEVER. Probes are lost on the way. */
-static mrc_ns next_data(struct rig *r, mrc_ns limit)
+/* Until data (or a probe) leaves, or `limit` has passed: when, else MRC_NEVER. It is then the first
+ * of what was sent; everything is lost on the way. */
+static mrc_ns next_of(struct rig *r, mrc_ns limit, bool data)
 {
-    while (mrc_engine_deadline(r->s[0].e) <= limit) {
+    while (mrc_engine_deadline(r->s[0].e) <= limit && req_qp(r)->attr.state == MRC_QPS_RTS) {
         r->now = mrc_max64(r->now, mrc_engine_deadline(r->s[0].e));
         mrc_engine_tick(r->s[0].e, r->now);
         const size_t n = req_send(r);
         for (size_t i = 0; i < n; i++)
-            if (is_data(&req_out[i]))
+            if (is_data(&req_out[i]) == data) {
+                req_out[0] = req_out[i];
+                req_raw[0] = req_raw[i];
                 return r->now;
-        if (req_qp(r)->attr.state != MRC_QPS_RTS)
-            return MRC_NEVER;
+            }
     }
     return MRC_NEVER;
+}
+
+static mrc_ns next_data(struct rig *r, mrc_ns limit) { return next_of(r, limit, true); }
+
+static const struct mrc_pkt *next_probe(struct rig *r, mrc_ns limit)
+{
+    return next_of(r, limit, false) != MRC_NEVER ? &req_out[0] : NULL;
 }
 
 /* ---- B.9 ---- */
@@ -285,23 +294,6 @@ static struct mrc_pkt answer_to_probe(const struct rig *r, const struct mrc_pkt 
     f.tx_timestamp = probe->tx_timestamp;
     f.entropy = ev;
     return f;
-}
-
-/* The next probe within the limit; NULL: none. */
-static const struct mrc_pkt *next_probe(struct rig *r, mrc_ns limit)
-{
-    while (mrc_engine_deadline(r->s[0].e) <= limit) {
-        r->now = mrc_max64(r->now, mrc_engine_deadline(r->s[0].e));
-        mrc_engine_tick(r->s[0].e, r->now);
-        const size_t n = req_send(r);
-        for (size_t i = 0; i < n; i++)
-            if (req_out[i].opcode == MRC_OP_PROBE) {
-                req_out[0] = req_out[i];
-                req_raw[0] = req_raw[i];
-                return &req_out[0];
-            }
-    }
-    return NULL;
 }
 
 TEST(req_probe__the_tail_is_probed_soon_and_then_less_often)
