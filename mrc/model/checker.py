@@ -222,13 +222,22 @@ class Checker:
         live.sender.failed = True
         self.live[live.flow.reverse].receiver.open = False
 
+    def _forget(self, flow: int) -> None:
+        """The QP that sends this flow is no more: what still comes for it finds nobody."""
+        self._end(flow)
+        own = (self.live[flow].flow.host, self.live[flow].flow.qpn)
+        self.by_answer.pop(own, None)
+        self.by_sender.pop(own, None)
+
     def _note(self, note: Note) -> None:
         args = note.args
-        if note.what in ("destroy", "error"):
+        if note.what == "error":
             self._end(args[0])
+        elif note.what == "destroy":
+            self._forget(args[0])
         elif note.what == "reset":
-            self._end(args[0])
-            self._end(args[1])
+            self._forget(args[0])
+            self._forget(args[1])
         elif note.what == "mpr":
             self.live[args[0]].receiver.offers(args[1] * 128)
         elif note.what == "refused":
