@@ -178,6 +178,8 @@ class Checker:
             live = self.by_sender.get((out.peer, qpn))
             if live is not None:
                 self._asks(out, live)
+            elif out.packet.meth is not None:  # to a QP that is no more
+                self._table(out.host, out.peer).sends(out)
         elif op == Op.EP_REQ:
             self.asked[out.host, out.packet.bth.psn] = out.ev
         elif op == Op.EP_RSP:
