@@ -107,10 +107,11 @@ static bool path_probe_success(struct mrc_path_table *t, uint16_t i, uint8_t mar
 {
     struct path_entry *e = &t->entry[i];
     e->successes++;
-    if (e->successes < t->successes_needed)
-        return false;
-    path_heal(t, i, mark == 1 ? MRC_EV_SKIP : MRC_EV_GOOD, now);
-    return true;
+    if (e->successes >= t->successes_needed) {
+        path_heal(t, i, mark == 1 ? MRC_EV_SKIP : MRC_EV_GOOD, now);
+        return true;
+    }
+    return false;
 }
 
 void mrc_path_on_answer(struct mrc_path_table *t, uint16_t i, uint8_t mark, mrc_ns now)
