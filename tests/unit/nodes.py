@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ipaddress import IPv6Address
+from typing import Any
 
 import mrc
 from mrc._core import MemWire
@@ -53,7 +54,7 @@ class Node:
         self.port = mrc.Port(ctx, mrc.Backend.MEM, wire=self.wire, mem_end=0)
 
     def offline(self, **more):
-        values = {
+        values: dict[str, Any] = {
             "mode": EvMode.EXPLICIT,
             "format": self.fmt.id,
             "count": 4,

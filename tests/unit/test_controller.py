@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+from typing import Any, cast
 
 import pytest
 
@@ -94,7 +95,7 @@ def test_capability_of_the_process(monkeypatch, mask, may):
 def test_limits_are_checked(context, refused):
     for name in ("ev_max_profiles", "ev_count_align", "ev_op_max_entries", "event_ring"):
         with refused(errno.EINVAL, name):
-            NodeLimits(**{name: -1})
+            NodeLimits(**cast("dict[str, Any]", {name: -1}))
     with refused(errno.EINVAL, "CC_ONLINE"):
         NodeLimits(opt_attr=OptAttr.CC_ONLINE)
     for ports in (0, 32):
