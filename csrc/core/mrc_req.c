@@ -50,6 +50,7 @@ void mrc_req_start(struct mrc_req *r, struct mrc_psn sq_psn, mrc_ns now)
     r->report_min_ns = MRC_NEVER;
     r->prev_rcvd = 0;
     r->inflight = 0;
+    r->parked = 0;
     r->train_ev = MRC_EV_NONE;
     r->train_left = 0;
     r->probe_at = MRC_NEVER;
@@ -357,7 +358,7 @@ enum mrc_req_block mrc_req_tx(struct mrc_req *r, const struct mrc_req_ctx *c,
         return MRC_REQ_SENT;
     struct mrc_psn psn;
     enum mrc_req_block why = MRC_REQ_IDLE;
-    if (r->hold_at != MRC_NEVER)
+    if (r->hold_at != MRC_NEVER || r->parked != 0)
         return MRC_REQ_IDLE;
     /* B.2.3: oldest gap first; one beyond a shrunk window has to wait. */
     if (mrc_txtrack_next_lost(&r->tx, &psn) && mrc_psn_diff(psn, r->tx.unack) <= mrc_req_reach(r))
@@ -389,7 +390,7 @@ void mrc_req_flush(struct mrc_req *r, const struct mrc_req_ctx *c, enum mrc_wc_s
     }
     if (c->cc != NULL)
         mrc_cc_release(c->cc, r->inflight);
-    r->inflight = 0;
+    r->inflight = r->parked = 0;
     r->next = r->tail;
     r->next_pkt = 0;
     r->backlog = 0;

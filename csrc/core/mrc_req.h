@@ -76,6 +76,7 @@ struct mrc_req {
     mrc_ns report_min_ns;  /* the shortest of them ever, MRC_NEVER: none */
     uint32_t prev_rcvd;    /* newest CC_STATE.rcvd_bytes */
     int64_t inflight;      /* this QP's share of the controller's */
+    int64_t parked;        /* of it: lent to the other QPs while nothing is heard */
     struct mrc_path_cursor cursor;
     uint16_t train_ev;
     uint16_t train_left;
@@ -196,6 +197,8 @@ static inline int32_t mrc_req_reach(const struct mrc_req *r)
 void mrc_req_report_time(struct mrc_req *r, mrc_ns took_ns);
 /* Interval of the local ACK timer now (B.9). */
 mrc_ns mrc_req_timeout_ns(const struct mrc_req *r);
+/* Before anything happens to what is in flight: what was lent counts again. */
+void mrc_req_unpark(struct mrc_req *r, const struct mrc_req_ctx *c);
 /* After any sign of life: tail probe and transport ACK timers anew. */
 void mrc_req_rearm(struct mrc_req *r, const struct mrc_req_ctx *c);
 

@@ -12,6 +12,7 @@ enum {
 
 static void req_forget(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_slot *s)
 {
+    mrc_req_unpark(r, c);
     mrc_txtrack_lose(&r->tx, s);
     mrc_cc_on_loss(c->cc, s->nominal, c->now);
     r->inflight -= s->nominal;

@@ -222,6 +222,7 @@ enum mrc_wc_status mrc_req_sack(struct mrc_req *r, const struct mrc_req_ctx *c,
         return MRC_WC_SUCCESS;
     }
     c->stats->sacks_received++;
+    mrc_req_unpark(r, c);
     const bool cack_old = mrc_psn_diff(k.cack, r->tx.unack) < 0;
     const struct mrc_psn before = r->tx.unack;
     bool ack_news;
@@ -317,6 +318,7 @@ enum mrc_wc_status mrc_req_nack(struct mrc_req *r, const struct mrc_req_ctx *c,
     if (s->state == MRC_SLOT_LOST) /* taken for lost before: what there was to do is done */
         return trimmed ? MRC_WC_SUCCESS
                        : mrc_req_nack_retry(r, c->now, mrc_cc_base_rtt(c->cc), true);
+    mrc_req_unpark(r, c);
     mrc_ns rtt = 0;
     const bool rtt_valid = req_nack_rtt(r, c, p, s, &rtt);
     mrc_cc_on_nack(c->cc, s->nominal, trimmed, rtt_valid, rtt, c->now);
@@ -389,6 +391,7 @@ enum mrc_wc_status mrc_req_ack(struct mrc_req *r, const struct mrc_req_ctx *c,
                    ? req_nak_status(p->syndrome)
                    : MRC_WC_LOC_QP_OP_ERR;
     }
+    mrc_req_unpark(r, c);
     if (req_received_upto(r, c, psn, psn, false) > 0)
         r->retry = 0;
     if (!req_complete_upto(r, c, psn))

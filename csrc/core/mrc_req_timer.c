@@ -84,9 +84,38 @@ static mrc_ns req_timer(const struct mrc_req *r)
     return r->tx.slot[r->tx.head].sent_ns + mrc_req_timeout_ns(r);
 }
 
+/* The longer intervals of B.9 are a wait for the peer, not for the network: what has been out for
+ * T(0) is not in the network any more. Its room in the window is lent to the other QPs of the
+ * controller, or one whose peer is gone would starve them for as long as it waits. */
+static mrc_ns req_park_at(const struct mrc_req *r)
+{
+    const mrc_ns t0 = req_interval_ns(r, 0);
+    if (r->parked != 0 || r->inflight <= 0 || r->tx.head == MRC_SLOT_NIL ||
+        mrc_req_timeout_ns(r) == t0)
+        return MRC_NEVER;
+    return r->tx.slot[r->tx.tail].sent_ns + t0;
+}
+
+static void req_park(struct mrc_req *r, const struct mrc_req_ctx *c)
+{
+    r->parked = r->inflight;
+    r->inflight = 0;
+    mrc_cc_release(c->cc, r->parked);
+}
+
+void mrc_req_unpark(struct mrc_req *r, const struct mrc_req_ctx *c)
+{
+    if (r->parked == 0)
+        return;
+    mrc_cc_release(c->cc, -r->parked);
+    r->inflight += r->parked;
+    r->parked = 0;
+}
+
 mrc_ns mrc_req_deadline(const struct mrc_req *r)
 {
-    return mrc_min64(mrc_min64(req_timer(r), r->probe_at), mrc_min64(r->ack_at, r->hold_at));
+    const mrc_ns t = mrc_min64(req_timer(r), req_park_at(r));
+    return mrc_min64(mrc_min64(t, r->probe_at), mrc_min64(r->ack_at, r->hold_at));
 }
 
 /* All packets whose timer has run out, as one timeout event. */
@@ -176,6 +205,8 @@ enum mrc_wc_status mrc_req_tick(struct mrc_req *r, const struct mrc_req_ctx *c)
     enum mrc_wc_status status = MRC_WC_SUCCESS;
     if (r->hold_at <= c->now)
         r->hold_at = MRC_NEVER;
+    if (req_park_at(r) <= c->now)
+        req_park(r, c);
     if (r->probe_at <= c->now) {
         r->probe_due = true;
         if (r->probe_shift < MRC_PROBE_SHIFT_MAX)

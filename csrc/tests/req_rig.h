@@ -51,6 +51,33 @@ static inline void req_wait(struct rig *r, mrc_ns for_ns)
     r->now = end;
 }
 
+static inline mrc_ns t0_of(uint8_t timeout) { return (mrc_ns)1024 << timeout; }
+
+static inline bool is_data(const struct mrc_pkt *p)
+{
+    return (mrc_opcode_flags(p->opcode) & MRC_OPF_DATA) != 0;
+}
+
+/* Until data (or a probe) leaves, or `limit` has passed: when, else MRC_NEVER. It is then the first
+ * of what was sent; everything is lost on the way. */
+static inline mrc_ns next_of(struct rig *r, mrc_ns limit, bool data)
+{
+    while (mrc_engine_deadline(r->s[0].e) <= limit && req_qp(r)->attr.state == MRC_QPS_RTS) {
+        r->now = mrc_max64(r->now, mrc_engine_deadline(r->s[0].e));
+        mrc_engine_tick(r->s[0].e, r->now);
+        const size_t n = req_send(r);
+        for (size_t i = 0; i < n; i++)
+            if (is_data(&req_out[i]) == data) {
+                req_out[0] = req_out[i];
+                req_raw[0] = req_raw[i];
+                return r->now;
+            }
+    }
+    return MRC_NEVER;
+}
+
+static inline mrc_ns next_data(struct rig *r, mrc_ns limit) { return next_of(r, limit, true); }
+
 static inline struct mrc_pkt req_answer(const struct rig *r, uint8_t opcode)
 {
     struct mrc_pkt p;

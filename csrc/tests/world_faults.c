@@ -137,16 +137,6 @@ static void faults_calm_pair(struct world *w, uint32_t from, uint32_t to)
     }
 }
 
-/* Whose peer is gone and who would try for ever is ended by its application. */
-static void faults_end_hopeless(struct world *w)
-{
-    for (uint32_t i = 0; i < w->flows; i++) {
-        struct world_flow *const f = &w->flow[i];
-        if (!f->retired && !f->ended && f->qp.exp_cnt == 25 && w->flow[f->reverse].dead)
-            world_destroy(w, i);
-    }
-}
-
 static void faults_calm(struct world *w, void *arg, uint32_t n)
 {
     (void)arg;
@@ -158,7 +148,6 @@ static void faults_calm(struct world *w, void *arg, uint32_t n)
         for (uint32_t b = 0; b < w->cfg.hosts; b++)
             if (a != b)
                 faults_calm_pair(w, a, b);
-    faults_end_hopeless(w);
     faults_kick_all(w);
 }
 
