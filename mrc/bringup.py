@@ -35,7 +35,8 @@ __all__ = ["RECV_ID", "Half", "Local", "Whole", "complete", "prepare", "route_mt
 
 RECV_ID = 1 << 63  # marks the work request ids of receives
 
-_PASSIVE_EVS_MAX = 256
+PASSIVE_EVS_MAX = 256
+_SPORT_MIN = 1024  # no peer makes us use a port that the system reserves for services
 _IPV6_MTU = 24  # getsockopt of a connected socket; not in the socket module
 # IPv6, UDP, BTH, METH, TSETH, RETH, ImmDt, iCRC (A.1); outer IPv6 and SRH come on top.
 _OVERHEAD = 40 + 8 + 12 + 4 + 4 + 16 + 4 + 4
@@ -153,9 +154,11 @@ def prepare(driver: Driver, local: Local, options: ConnectionOptions, dst: IPv6A
     return Half(driver, local, options, pd, cq, qp, info)
 
 
-def complete(half: Half, peer: ConnectionInfo, *, passive: bool) -> Whole:
+def complete(half: Half, peer: ConnectionInfo, *, passive: bool, via: Hashable) -> Whole:
     """Lanes towards the peer, and the queue pair through INIT and RTR to RTS, receives posted.
 
+    via: whom the peer's half came from. Lanes and controller are shared with connections set up
+    by the same host only, for where its packets go, and which planes it has up, is what it says.
     MrcHandshakeError: no common version. OSError: a lane could not be set up. On failure the half
     is closed.
     """
@@ -165,7 +168,7 @@ def complete(half: Half, peer: ConnectionInfo, *, passive: bool) -> Whole:
         agreed = negotiate(half.info, peer)
         evs, base = options.evs, options.sport_base
         if passive:  # over ports as the peer's, but the peer does not decide on all our sockets
-            evs, base = min(peer.evs, _PASSIVE_EVS_MAX), peer.sport_base
+            evs, base = min(peer.evs, PASSIVE_EVS_MAX), max(peer.sport_base, _SPORT_MIN)
         key, path = driver.path(
             local.port,
             options.profile(evs, min(base, 0x10000 - evs)),
@@ -173,12 +176,13 @@ def complete(half: Half, peer: ConnectionInfo, *, passive: bool) -> Whole:
             dst=peer.qp.gid,
             scope_id=local.scope_id,
             dport=peer.qp.udp_port,
+            via=via,
         )
         keys.append(key)
-        if driver.users(key) == 1:  # of a table in use the peer itself reports changes (F.1)
-            path.set_planes(driver.ctx.planes_up, peer.ports_up & PLANES_ALL)
+        ours = driver.ctx.planes_up if driver.users(key) == 1 else path.planes().local_up
+        path.set_planes(ours, peer.ports_up & PLANES_ALL)  # later changes it reports itself (F.1)
         key, controller = driver.controller(
-            options.cc_profile, peer.qp.gid, local.scope_id, agreed.path_mtu
+            options.cc_profile, peer.qp.gid, local.scope_id, agreed.path_mtu, via
         )
         keys.append(key)
         _to_rts(half, peer, agreed, path.number, controller.number)

@@ -11,6 +11,7 @@ from typing import Any
 
 from .errors import MrcPeerLost, MrcRemoteError, MrcUsageError
 from .oob import FRAME_BYTES_MAX, HELLO_BYTES_MAX, FrameError, decode_body, encode_frame
+from .peertext import printable
 
 __all__ = ["Calls", "Channel", "Handler"]
 
@@ -181,14 +182,17 @@ class Calls:
 
     def on_answer(self, message: dict[str, Any]) -> None:
         """An answer came in; one that nobody waits for any more is dropped."""
-        fut = self._waiting.get(message.get("id", -1))
+        call_id = message.get("id")
+        if not isinstance(call_id, int):
+            raise FrameError("an answer without an id")
+        fut = self._waiting.get(call_id)
         if fut is None or fut.done():
             return
         result = message.get("result")
         if isinstance(result, dict):
             fut.set_result(result)
         else:
-            fut.set_exception(MrcRemoteError(str(message.get("error", "no result"))[:2000]))
+            fut.set_exception(MrcRemoteError(printable(message.get("error", "no result"), 2000)))
 
     def fail(self, exc: Exception) -> None:
         """No answers will come. Handlers that still run are left to find out by themselves."""

@@ -17,6 +17,7 @@ from .channel import Calls, Channel, Handler
 from .errors import MrcPeerLost, MrcUsageError
 from .mr import MemoryRegion
 from .oob import FrameError, RemoteRegion
+from .peertext import printable
 from .qp import QpAttr, SendWr
 from .regions import Regions
 from .transfer import Immediate, Transfer, WriteArgs, write_request
@@ -103,14 +104,12 @@ class Connection:
     def advertise(self, name: str, mr: MemoryRegion) -> None:
         """Tell the peer where it may write; it asks for it by name. A name can be used again.
 
-        MrcUsageError: another connection's region, or no remote write access (field report 45).
+        MrcUsageError: another connection's region, no remote write access (field report 45), a name
+        that is no text of 1 to 255 characters, or more than 4096 names.
         """
         self._require_usable()
         self._require_own(mr)
-        if not mr.access & Access.REMOTE_WRITE:
-            raise MrcUsageError("a region without remote write access cannot be advertised")
-        region = RemoteRegion(name, mr.addr, mr.length, mr.rkey)
-        self._channel.send({"type": "region", **region.to_dict()})
+        self._channel.send({"type": "region", **self._regions.offer(name, mr).to_dict()})
 
     async def remote_region(self, name: str, timeout: float | None = None) -> RemoteRegion:
         """The region the peer advertised by this name, waiting for it. TimeoutError."""
@@ -274,7 +273,7 @@ class Connection:
         try:
             while (message := await self._channel.recv()) is not None:
                 self._on_message(message)
-        except FrameError as exc:
+        except Exception as exc:  # noqa: BLE001 - whatever it is, nobody reads the channel any more
             self._lose(MrcPeerLost(f"the TCP connection to the peer: {exc}"), tell=True)
             return
         if not self._peer_bye.done():
@@ -294,7 +293,7 @@ class Connection:
             case "answer":
                 self._calls.on_answer(message)
             case "abort":
-                reason = str(message.get("reason", ""))[:500]
+                reason = printable(message.get("reason", ""))
                 self._lose(MrcPeerLost(f"the peer gave up the connection: {reason}"))
             case "bye":
                 self._on_bye()

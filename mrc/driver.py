@@ -245,26 +245,34 @@ class Driver:
         dst: IPv6Address,
         scope_id: int,
         dport: int,
+        via: Hashable = None,
     ) -> tuple[Hashable, PathTable]:
         """The path table towards a peer, shared by all connections to it; give() takes it back.
+
+        via: who says that the peer is there; those of somebody else share nothing with it.
 
         OSError: the profile names an interface that is not there.
         """
         self._carriers.follow(profile.interfaces)
-        key = ("path", port.index, profile, src, dst, scope_id, dport)
+        key = ("path", port.index, profile, src, dst, scope_id, dport, via)
         table: PathTable = self._take(
             key, lambda: PathTable(port, profile, dst, dport, src=src, scope_id=scope_id)
         )
         return key, table
 
     def controller(
-        self, profile: CcProfile, dst: IPv6Address, scope_id: int, path_mtu: int
+        self,
+        profile: CcProfile,
+        dst: IPv6Address,
+        scope_id: int,
+        path_mtu: int,
+        via: Hashable = None,
     ) -> tuple[Hashable, Controller]:
         """The congestion controller of a destination (H42); give() takes it back.
 
         path_mtu is that of the connection which makes it; others may differ.
         """
-        key = ("cc", profile, dst, scope_id)
+        key = ("cc", profile, dst, scope_id, via)
         found: Controller = self._take(key, lambda: Controller(self.ctx, profile, path_mtu))
         return key, found
 

@@ -7,6 +7,8 @@ queue pair, answers with its own half, and is ready to receive; the first then s
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from ._tcp import address_of
 from .bringup import Half, Local, complete, prepare
 from .channel import Channel
@@ -43,9 +45,19 @@ async def greet(
     except BaseException:
         half.close()
         raise
-    whole = complete(half, peer, passive=False)
-    channel.send({"type": "ready"})
-    return Connection(whole, channel)
+    whole = complete(half, peer, passive=False, via=_host(channel))
+    try:
+        channel.send({"type": "ready"})
+        return Connection(whole, channel)
+    except BaseException:
+        whole.close()
+        raise
+
+
+def _host(channel: Channel) -> Hashable:
+    """Who the peer is: the address and zone its stream comes from, whatever it says of itself."""
+    name = channel.peername
+    return address_of(name) if isinstance(name, tuple) else name
 
 
 async def expect_hello(channel: Channel) -> ConnectionInfo:
@@ -63,7 +75,7 @@ async def expect_hello(channel: Channel) -> ConnectionInfo:
 
 async def answer(half: Half, channel: Channel, peer: ConnectionInfo) -> Connection:
     """The passive side of the exchange, after the peer's hello."""
-    whole = complete(half, peer, passive=True)
+    whole = complete(half, peer, passive=True, via=_host(channel))
     try:
         channel.send(hello(half.info))
         await _expect_ready(channel)

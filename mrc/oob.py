@@ -17,10 +17,13 @@ from ipaddress import AddressValueError, IPv6Address
 from typing import Any, NoReturn, Self
 
 from .errors import MrcHandshakeError
+from .peertext import printable
 from .types import MPR_MAX, PATH_MTUS, UDP_PORT, QpCap
 
 __all__ = [
     "OOB_VERSION",
+    "REFUSED",
+    "TEXT_MAX",
     "WIRE_VERSIONS",
     "Agreement",
     "ConnectionInfo",
@@ -35,9 +38,11 @@ __all__ = [
 ]
 
 OOB_VERSION = 1
+REFUSED = "refused by the peer"  # what a peer's own reason is introduced with
 WIRE_VERSIONS = 1  # bitmap of C.2: bit 0 is wire version 1
 FRAME_BYTES_MAX = 4 << 20
 HELLO_BYTES_MAX = 64 << 10  # of a peer that has not said hello yet
+TEXT_MAX = 255  # characters of a name
 _HEAD = 4
 
 
@@ -74,7 +79,9 @@ def decode_body(body: bytes) -> dict[str, Any]:
     """The object in a frame. FrameError for anything else."""
     try:
         message = json.loads(body, parse_constant=_no_constant, object_pairs_hook=_unique)
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as exc:
+    except FrameError:
+        raise
+    except (ValueError, RecursionError) as exc:  # ValueError: also an integer of 4300 digits
         raise FrameError(f"not JSON: {exc}") from exc
     if not isinstance(message, dict):
         raise FrameError("not a JSON object")
@@ -87,21 +94,21 @@ def decode_body(body: bytes) -> dict[str, Any]:
 def _integer(values: Mapping[str, Any], key: str, low: int, high: int) -> int:
     value = values.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise FrameError(f"{key}: {value!r} is not an integer in {low}..{high}")
+        raise FrameError(f"{key}: {printable(value, 80)} is not an integer in {low}..{high}")
     return value
 
 
 def _boolean(values: Mapping[str, Any], key: str) -> bool:
     value = values.get(key)
     if not isinstance(value, bool):
-        raise FrameError(f"{key}: {value!r} is not true or false")
+        raise FrameError(f"{key}: {printable(value, 80)} is not true or false")
     return value
 
 
 def _text(values: Mapping[str, Any], key: str) -> str:
     value = values.get(key)
-    if not isinstance(value, str) or not value or len(value) > 255:
-        raise FrameError(f"{key}: not a string of 1..255 characters")
+    if not isinstance(value, str) or not value or len(value) > TEXT_MAX:
+        raise FrameError(f"{key}: not a string of 1..{TEXT_MAX} characters")
     return value
 
 
@@ -124,7 +131,9 @@ class QpInfo:
         try:
             gid = IPv6Address(_text(values, "gid"))
         except AddressValueError as exc:
-            raise FrameError(f"gid: {exc}") from exc
+            raise FrameError(f"gid: {printable(exc, 80)}") from exc
+        if gid.scope_id is not None:  # of the peer's host; the zone here is our own matter
+            raise FrameError("gid: an address with a zone")
         if gid.is_multicast or gid.is_unspecified or gid.ipv4_mapped is not None:
             raise FrameError(f"gid: {gid} is no unicast IPv6 address")
         return cls(
@@ -175,7 +184,7 @@ class ConnectionInfo:
             raise FrameError("qp: is missing")
         mtu = values.get("path_mtu")
         if mtu not in PATH_MTUS:
-            raise FrameError(f"path_mtu: {mtu!r} is not one of {PATH_MTUS}")
+            raise FrameError(f"path_mtu: {printable(mtu, 80)} is not one of {PATH_MTUS}")
         return cls(
             qp=QpInfo.from_dict(qp),
             versions=_integer(values, "versions", 0, 0xFFFFFFFF),
@@ -291,9 +300,10 @@ def parse_hello(message: Mapping[str, Any]) -> ConnectionInfo:
     """
     version = message.get("oob")
     if isinstance(version, int) and version != OOB_VERSION:
-        raise MrcHandshakeError(f"peer speaks mrc oob version {version}, we speak {OOB_VERSION}")
+        number = printable(version, 20)
+        raise MrcHandshakeError(f"peer speaks mrc oob version {number}, we speak {OOB_VERSION}")
     if message.get("type") == "refuse":
-        raise MrcHandshakeError(f"refused by the peer: {str(message.get('reason', ''))[:500]}")
+        raise MrcHandshakeError(f"{REFUSED}: {printable(message.get('reason', ''))}")
     if message.get("type") != "hello" or version != OOB_VERSION:
         raise FrameError("the first message is no hello")
     info = message.get("info")

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The regions a peer has advertised, by name, and those who wait for one."""
+"""The regions advertised, ours and the peer's, by name, and those who wait for one."""
 
 from __future__ import annotations
 
 import asyncio
 
-from .oob import FrameError, RemoteRegion
+from .errors import MrcUsageError
+from .mr import MemoryRegion
+from .oob import TEXT_MAX, FrameError, RemoteRegion
+from .types import Access
 
 __all__ = ["Regions"]
 
@@ -17,6 +20,7 @@ class Regions:
 
     def __init__(self) -> None:
         self._known: dict[str, RemoteRegion] = {}
+        self._offered: set[str] = set()
         self._waits: dict[str, asyncio.Future[RemoteRegion]] = {}
         self._error: Exception | None = None
 
@@ -28,6 +32,17 @@ class Regions:
         wait = self._waits.pop(region.name, None)
         if wait is not None:
             wait.set_result(region)
+
+    def offer(self, name: str, mr: MemoryRegion) -> RemoteRegion:
+        """What the peer is told of a region of ours. MrcUsageError: what it would not take."""
+        if not mr.access & Access.REMOTE_WRITE:
+            raise MrcUsageError("a region without remote write access cannot be advertised")
+        if not isinstance(name, str) or not 1 <= len(name) <= TEXT_MAX:
+            raise MrcUsageError(f"a region's name is text of 1..{TEXT_MAX} characters")
+        if len(self._offered) >= _REGIONS_MAX and name not in self._offered:
+            raise MrcUsageError(f"more than {_REGIONS_MAX} regions; a name can be used again")
+        self._offered.add(name)
+        return RemoteRegion(name, mr.addr, mr.length, mr.rkey)
 
     async def wait(self, name: str) -> RemoteRegion:
         """The region of that name, waiting for it."""

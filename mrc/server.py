@@ -21,7 +21,7 @@ from .device import Context
 from .driver import Driver
 from .errors import MrcError, MrcHandshakeError, MrcUsageError
 from .exchange import answer, local_end
-from .oob import OOB_VERSION, FrameError, parse_hello
+from .oob import OOB_VERSION, REFUSED, FrameError, parse_hello
 from .options import ConnectionOptions, OptionArgs
 
 __all__ = ["PORT", "Server", "listen"]
@@ -30,6 +30,7 @@ PORT = 18515  # of the out-of-band exchange, as perftest has it
 _HELLO_SECONDS = 10.0
 _GREETINGS_MAX = 256
 _UNACCEPTED_MAX = 1024
+_REASONS_MAX = 64
 
 
 async def listen(
@@ -61,9 +62,7 @@ async def listen(
             raise OSError(exc.errno, f"listen on {address}: {exc.strerror}") from exc
         driver = Driver.attach(context, wish.seed, wish.dscp, service_time=wish.service_time)
         driver.hold()
-        driver.port(
-            wish.backend_kind(), *address_of(sockaddr), wish.udp_port, wish.also_udp_port
-        )
+        driver.port(wish.backend_kind(), *address_of(sockaddr), wish.udp_port, wish.also_udp_port)
         server = Server(driver, wish)
         await server.start(sock)
     except BaseException:
@@ -174,9 +173,21 @@ class Server:
         except asyncio.CancelledError:
             channel.abort()
             raise
+        except Exception as exc:  # noqa: BLE001 - a stream is never left open, whatever happened
+            self._count(f"internal error: {type(exc).__name__}")
+            channel.abort()
+            self._driver.loop.call_exception_handler(
+                {"message": "mrc: setting up a connection failed", "exception": exc}
+            )
+
+    def _count(self, reason: str) -> None:
+        """Peers choose words of some reasons: as many are told apart as fit a table."""
+        if reason not in self.refusals and len(self.refusals) >= _REASONS_MAX:
+            reason = "other reasons"
+        self.refusals[reason] = self.refusals.get(reason, 0) + 1
 
     async def _refuse(self, channel: Channel, reason: str) -> None:
-        self.refusals[reason] = self.refusals.get(reason, 0) + 1
+        self._count(REFUSED if reason.startswith(REFUSED) else reason)
         with suppress(MrcError, FrameError):
             channel.send({"type": "refuse", "oob": OOB_VERSION, "reason": reason[:500]})
         await channel.close()
