@@ -116,12 +116,13 @@ class Pump:
     closed, and otherwise translates the negative returns of mrc_pump.h.
     """
 
-    __slots__ = ("_events", "_pid", "_ptr")
+    __slots__ = ("_closed", "_events", "_pid", "_ptr")
 
     def __init__(self, **cfg: int) -> None:
         native = ffi.new("struct mrc_engine_cfg *")
         _fill(native, cfg)
         self._pid = os.getpid()
+        self._closed = False
         self._ptr = lib.mrc_pump_create(native)
         if self._ptr == ffi.NULL:
             raise MrcUsageError("the context limits are out of range, or there is no memory")
@@ -134,19 +135,35 @@ class Pump:
                 "this object belongs to the process that made it; "
                 "after fork() a child needs a Context of its own"
             )
-        if self._ptr == ffi.NULL:
+        if self._closed:
             raise MrcUsageError("the context is closed")
         return self._ptr
 
     @property
     def closed(self) -> bool:
-        return bool(self._ptr == ffi.NULL)
+        return self._closed
+
+    @property
+    def foreign(self) -> bool:
+        """In a forked child of the process that made it, which shares its descriptors."""
+        return os.getpid() != self._pid
+
+    def require_idle(self) -> None:
+        """MrcUsageError while another thread is inside, or waits."""
+        self._checked(lib.mrc_pump_idle(self.ptr), "close")
 
     def close(self) -> None:
-        """Free everything. In a forked child nothing is touched: descriptors are shared."""
-        if self._ptr != ffi.NULL and os.getpid() == self._pid:
-            lib.mrc_pump_destroy(self._ptr)
-        self._ptr = ffi.NULL
+        """Free everything. MrcUsageError, and nothing was: another thread is inside, or waits.
+
+        In a forked child nothing is touched: descriptors are shared.
+        """
+        if self._closed:
+            return
+        if not self.foreign:
+            self._checked(lib.mrc_pump_close(self._ptr), "close")
+            # A thread may hold the pointer already; it finds a closed pump. The rest goes with us.
+            self._ptr = ffi.gc(self._ptr, lib.mrc_pump_destroy)
+        self._closed = True
 
     def _checked(self, rc: int, what: str) -> int:
         if rc >= 0:

@@ -71,10 +71,18 @@ class CompletionChannel(Owned):
         self._cqs.pop(number, None)
 
     def close(self) -> None:
-        """Close the descriptor. MrcUsageError while queues use it. Twice is once."""
+        """Close the descriptor, and the Notifications that wait for it. Twice is once.
+
+        MrcUsageError while queues use it.
+        """
         if self._closed:
             return
         if not self.ctx.closed:
+            if self._cqs:
+                raise MrcUsageError(f"{self!r} is still in use by completion queues")
+            fd = self.fd
+            if self.ctx.attached is not None:
+                self.ctx.attached.before_close_of(fd)  # while the number is still ours
             self.ctx.verbs.channel_destroy(self.number)
         self._closed = True
         self.ctx.channels.discard(self)

@@ -99,6 +99,9 @@ class Attached(Protocol):
     def before_close(self) -> None:
         """The context is about to close: let go of its descriptor."""
 
+    def before_close_of(self, fd: int) -> None:
+        """So is this descriptor of it."""
+
 
 class EventSink(Protocol):
     """Who wants to see EV events beside whoever reads them."""
@@ -249,12 +252,16 @@ class Context:
     def close(self) -> None:
         """Close everything that hangs off this context, and its sockets. Twice is once.
 
-        In a forked child nothing but this object's own state is touched.
+        MrcUsageError, and nothing was closed: another thread is inside, or waits. In a forked
+        child nothing but this object's own state is touched: event loop, connections and
+        descriptors are the parent's.
         """
         if self.pump.closed:
             return
-        if self.attached is not None:
-            self.attached.before_close()
+        if not self.pump.foreign:
+            self.pump.require_idle()
+            if self.attached is not None:
+                self.attached.before_close()
         # The engine goes first: it frees all objects at once, whatever refers to whatever. The
         # children then only learn that they are closed, and the memory is let go last.
         self.pump.close()

@@ -128,9 +128,10 @@ class Driver:
 
     def _detach(self) -> None:
         if self.ctx.attached is self:
-            self.loop.remove_reader(self._fd)
             self.ctx.attached = None
-            self._carriers.stop()
+            if not self.ctx.pump.foreign:  # a forked child shares the loop's descriptors
+                self.loop.remove_reader(self._fd)
+                self._carriers.stop()
             self.prober.fail(MrcUsageError("no connection drives the context any more"))
 
     def join(self, member: Member) -> None:
@@ -138,7 +139,7 @@ class Driver:
         self._members.append(member)
 
     def watch(self, fd: int, watcher: Watcher) -> None:
-        """Close this one before the context closes: it waits for a descriptor of it.
+        """Close this one before the context or its channel does: it waits for a descriptor.
 
         MrcUsageError: another one does.
         """
@@ -196,6 +197,11 @@ class Driver:
         """The context is being closed by its owner, under the connections that use it."""
         self._detach()
         self._lose(MrcUsageError("the context was closed"))
+
+    def before_close_of(self, fd: int) -> None:
+        """A channel is being closed by its owner: whoever waits for its events learns of it."""
+        if watcher := self._watchers.get(fd):
+            watcher.close()
 
     def _lose(self, exc: Exception) -> None:
         for watcher in tuple(self._watchers.values()):

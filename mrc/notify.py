@@ -38,8 +38,8 @@ class Notifications(Generic[T]):
     """Waits for the events of one source; `async with` lets go of the loop.
 
     One at a time for each source, else MrcUsageError. While it lives the loop drives the context.
-    `get` leaves acknowledging to the caller; iteration acknowledges each event when the next one
-    is asked for. When cancelled none is lost.
+    `get` leaves acknowledging to the caller; iteration acknowledges each event as it gives it out.
+    When cancelled none is lost. It closes with its source.
 
         async with Notifications(channel) as events:
             cq.arm()
@@ -74,8 +74,8 @@ class Notifications(Generic[T]):
     async def __aiter__(self) -> AsyncIterator[T]:
         while True:
             event = await self.get()
+            self._source.done(event)  # now: a loop left by break does not come back here
             yield event
-            self._source.done(event)
 
     async def _readable(self) -> None:
         fut: asyncio.Future[None] = self._driver.loop.create_future()
@@ -98,7 +98,7 @@ class Notifications(Generic[T]):
         """Whoever waits gets MrcUsageError. Twice is once."""
         if self._closed:
             return
-        if self._waiting:
+        if self._waiting and not self._source.ctx.pump.foreign:  # a child shares the parent's loop
             self._driver.loop.remove_reader(self._fd)
         self._closed = True
         self._wake()

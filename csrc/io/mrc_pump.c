@@ -47,6 +47,8 @@ struct mrc_pump *mrc_pump_create(const struct mrc_engine_cfg *cfg)
     p->armed = MRC_NEVER;
     p->local_up = MRC_PLANES_ALL;
     atomic_flag_clear(&p->busy);
+    atomic_init(&p->closed, false);
+    atomic_init(&p->waiters, 0);
     p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     p->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     p->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -71,13 +73,36 @@ static void pump_close_fd(int fd)
         close(fd);
 }
 
-void mrc_pump_destroy(struct mrc_pump *p)
+static int pump_waited(struct mrc_pump *p)
 {
-    if (p == NULL)
-        return;
+    snprintf(p->error, sizeof p->error, "another thread waits");
+    return MRC_ERR_BUSY;
+}
+
+/* Whoever sleeps in mrc_pump_wait watches the descriptor that is to be closed. The flag is up
+ * before they are counted, and they count themselves before they look at it: one of the two sees
+ * the other.
+ */
+static int pump_retire(struct mrc_pump *p)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    atomic_store(&p->closed, true);
+    if (atomic_load(&p->waiters) == 0)
+        return MRC_OK;
+    atomic_store(&p->closed, false);
+    return pump_leave(p, pump_waited(p));
+}
+
+int mrc_pump_close(struct mrc_pump *p)
+{
     /* A forked child closes its copies and leaves the shared epoll set alone. */
     const bool owner = getpid() == p->pid;
-    MRC_ASSERT(!owner || !atomic_flag_test_and_set(&p->busy));
+    const int err = owner ? pump_retire(p) : MRC_OK;
+    if (err < 0)
+        return err;
+    atomic_store(&p->closed, true);
     for (uint32_t i = 0; i < p->port_count; i++)
         mrc_io_close(p->ports[i].io, owner);
     pump_close_channels(p);
@@ -89,6 +114,24 @@ void mrc_pump_destroy(struct mrc_pump *p)
     free(p->mrs);
     free(p->paths);
     free(p->cq_channel);
+    p->epoll_fd = -1;
+    return MRC_OK;
+}
+
+int mrc_pump_idle(struct mrc_pump *p)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    return pump_leave(p, atomic_load(&p->waiters) != 0 ? pump_waited(p) : MRC_OK);
+}
+
+void mrc_pump_destroy(struct mrc_pump *p)
+{
+    if (p == NULL)
+        return;
+    const int err = atomic_load(&p->closed) ? MRC_OK : mrc_pump_close(p);
+    MRC_ASSERT(err == MRC_OK);
     free(p);
 }
 
@@ -120,11 +163,14 @@ void pump_free(struct mrc_pump *p, void *bytes)
 
 /* ---- guards ---- */
 
+/* Like errno: what one thread was refused is not what another one reads. */
+static _Thread_local char pump_words[MRC_IO_ERROR_MAX];
+
 int mrc_pump_fork_guard(struct mrc_pump *p)
 {
     if (getpid() == p->pid)
         return MRC_OK;
-    snprintf(p->error, sizeof p->error,
+    snprintf(pump_words, sizeof pump_words,
              "this context belongs to process %d, which forked; a child must open its own",
              (int)p->pid);
     return MRC_ERR_STATE;
@@ -135,12 +181,20 @@ int pump_enter(struct mrc_pump *p)
     const int err = mrc_pump_fork_guard(p);
     if (err < 0)
         return err;
-    return atomic_flag_test_and_set_explicit(&p->busy, memory_order_acquire) ? MRC_ERR_BUSY
-                                                                             : MRC_OK;
+    if (atomic_flag_test_and_set_explicit(&p->busy, memory_order_acquire)) {
+        const bool closed = atomic_load(&p->closed);
+        snprintf(pump_words, sizeof pump_words, "%s",
+                 closed ? "the context is closed" : "another thread is inside");
+        return closed ? MRC_ERR_STATE : MRC_ERR_BUSY;
+    }
+    p->error[0] = '\0';
+    return MRC_OK;
 }
 
 int pump_leave(struct mrc_pump *p, int result)
 {
+    if (result < 0)
+        memcpy(pump_words, p->error, sizeof pump_words);
     pump_signal(p);
     atomic_flag_clear_explicit(&p->busy, memory_order_release);
     return result;
@@ -383,17 +437,30 @@ int mrc_pump_turn(struct mrc_pump *p, uint32_t budget)
 
 int mrc_pump_wait(struct mrc_pump *p, int timeout_ms)
 {
-    const int err = mrc_pump_fork_guard(p);
+    int err = mrc_pump_fork_guard(p);
     if (err < 0)
         return err;
-    struct pollfd fd = {.fd = p->epoll_fd, .events = POLLIN};
-    (void)poll(&fd, 1, timeout_ms); /* a signal ends the wait like a timeout: the caller looks */
-    return mrc_pump_turn(p, 0);
+    atomic_fetch_add(&p->waiters, 1);
+    if (atomic_load(&p->closed)) {
+        snprintf(pump_words, sizeof pump_words, "the context is being closed");
+        err = MRC_ERR_BUSY;
+    } else {
+        struct pollfd fd = {.fd = p->epoll_fd, .events = POLLIN};
+        (void)poll(&fd, 1,
+                   timeout_ms); /* a signal ends the wait like a timeout: the caller looks */
+        err = mrc_pump_turn(p, 0);
+    }
+    atomic_fetch_sub(&p->waiters, 1);
+    return err;
 }
 
 int mrc_pump_fd(const struct mrc_pump *p) { return p->epoll_fd; }
 
-const char *mrc_pump_error(const struct mrc_pump *p) { return p->error; }
+const char *mrc_pump_error(const struct mrc_pump *p)
+{
+    (void)p;
+    return pump_words;
+}
 
 uint64_t mrc_pump_now(struct mrc_pump *p)
 {

@@ -20,9 +20,14 @@ enum {
 struct mrc_pump;
 
 struct mrc_pump *mrc_pump_create(const struct mrc_engine_cfg *cfg); /* NULL: no memory or cfg bad */
-void mrc_pump_destroy(struct mrc_pump *p);
-int mrc_pump_fd(const struct mrc_pump *p);            /* readable when a turn is due */
-const char *mrc_pump_error(const struct mrc_pump *p); /* last refusal, in words; "" when none */
+/* Gives back everything but the pump itself, so that a call on its way in another thread finds it
+ * closed and not gone. BUSY, and nothing was closed: another thread is inside, or waits. */
+int mrc_pump_close(struct mrc_pump *p);
+int mrc_pump_idle(struct mrc_pump *p);     /* BUSY: mrc_pump_close would be */
+void mrc_pump_destroy(struct mrc_pump *p); /* closes; no thread may use the pump any more */
+int mrc_pump_fd(const struct mrc_pump *p); /* readable when a turn is due */
+/* The last refusal in the calling thread, in words; "" when there are none. */
+const char *mrc_pump_error(const struct mrc_pump *p);
 /* One turn: packets in, time, packets out, timer armed. budget = packets each way (0 = 1024).
  * BUSY when another thread is inside. */
 int mrc_pump_turn(struct mrc_pump *p, uint32_t budget);

@@ -46,6 +46,8 @@ struct mrc_pump {
     struct mrc_engine *engine;
     struct mrc_engine_cfg cfg;
     atomic_flag busy;
+    atomic_bool closed;  /* busy stays set then: nobody gets in any more */
+    atomic_uint waiters; /* threads in mrc_pump_wait, which sleeps outside */
     pid_t pid;
     int epoll_fd;
     int timer_fd;
@@ -65,7 +67,7 @@ struct mrc_pump {
     struct mrc_rx_pkt rx[PUMP_RX_BURST];
     struct mrc_tx_pkt tx[MRC_IO_BURST_MAX];
     const struct mrc_tx_pkt *list[MRC_IO_BURST_MAX];
-    char error[MRC_IO_ERROR_MAX];
+    char error[MRC_IO_ERROR_MAX]; /* of the call that is inside; pump_leave hands it out */
     struct pump_channel channel[PUMP_CHANNELS_MAX];
     uint32_t channel_end; /* none is open from here on */
     uint8_t *cq_channel;  /* cfg.cq_max; 0: none */

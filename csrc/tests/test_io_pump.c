@@ -450,3 +450,59 @@ TEST(pump_create__refuses_and_leaks_nothing)
     pump_pair_close(&w);
     CHECK_EQ(pump_open_fds(), fds);
 }
+
+static void *refused_elsewhere(void *arg)
+{
+    struct end *e = arg;
+    CHECK_EQ(mrc_pump_mr_deregister(e->p, 0), (uint64_t)MRC_ERR_NOENT);
+    CHECK(strstr(mrc_pump_error(e->p), "no such object") != NULL);
+    return NULL;
+}
+
+TEST(pump_error__is_of_the_thread_that_was_refused)
+{
+    struct pump_pair w = pump_pair_open(MRC_IO_MEM, NULL, 0);
+    struct end *e = &w.e[0];
+    pthread_t other;
+    CHECK(!atomic_flag_test_and_set(&e->p->busy)); /* as if a thread were inside */
+    CHECK_EQ(mrc_pump_turn(e->p, 0), (uint64_t)MRC_ERR_BUSY);
+    atomic_flag_clear(&e->p->busy);
+    CHECK_EQ(pthread_create(&other, NULL, refused_elsewhere, e), 0);
+    pthread_join(other, NULL);
+    CHECK(strstr(mrc_pump_error(e->p), "another thread") != NULL);
+    pump_pair_close(&w);
+}
+
+TEST(pump_close__is_refused_while_a_thread_is_inside_or_waits)
+{
+    struct pump_pair w = pump_pair_open(MRC_IO_MEM, NULL, 0);
+    struct mrc_pump *p = w.e[0].p;
+    CHECK(!atomic_flag_test_and_set(&p->busy)); /* as if a thread were inside */
+    CHECK_EQ(mrc_pump_idle(p), (uint64_t)MRC_ERR_BUSY);
+    CHECK_EQ(mrc_pump_close(p), (uint64_t)MRC_ERR_BUSY);
+    atomic_flag_clear(&p->busy);
+    atomic_fetch_add(&p->waiters, 1); /* as if one slept in mrc_pump_wait */
+    CHECK_EQ(mrc_pump_idle(p), (uint64_t)MRC_ERR_BUSY);
+    CHECK_EQ(mrc_pump_close(p), (uint64_t)MRC_ERR_BUSY);
+    CHECK(strstr(mrc_pump_error(p), "another thread waits") != NULL);
+    atomic_fetch_sub(&p->waiters, 1);
+    CHECK(mrc_pump_turn(p, 0) >= 0); /* nothing was closed */
+    CHECK_EQ(mrc_pump_idle(p), 0);
+    pump_pair_close(&w);
+}
+
+TEST(pump_close__a_call_on_its_way_finds_it_closed)
+{
+    struct pump_pair w = pump_pair_open(MRC_IO_MEM, NULL, 0);
+    struct mrc_pump *p = w.e[0].p;
+    struct mrc_wc wc;
+    const size_t fds = pump_open_fds();
+    CHECK_EQ(mrc_pump_close(p), 0);
+    CHECK(pump_open_fds() < fds);
+    CHECK_EQ(mrc_pump_turn(p, 0), (uint64_t)MRC_ERR_STATE);
+    CHECK_EQ(mrc_pump_cq_poll(p, w.e[0].cq, &wc, 1), (uint64_t)MRC_ERR_STATE);
+    CHECK(strstr(mrc_pump_error(p), "closed") != NULL);
+    CHECK(mrc_pump_wait(p, 0) < 0);
+    CHECK_EQ(mrc_pump_close(p), (uint64_t)MRC_ERR_STATE); /* and is not closed twice */
+    pump_pair_close(&w);
+}

@@ -101,7 +101,7 @@ async def test_iteration_acknowledges(rx):
             if got >= 3:
                 break
             rx.write(got)
-        rx.cq.ack_events()  # the one whose turn was left early
+    # the one whose turn was left early is acknowledged, too
     rx.b.qp.close()
     rx.cq.close()
 
@@ -177,6 +177,32 @@ async def test_who_waits_when_the_context_closes_is_told(rx):
     rx.b.ctx.close()
     with pytest.raises(mrc.MrcUsageError):
         await waiting
+    events.close()
+
+
+async def test_a_channel_that_closes_takes_its_notifications_along(rx):
+    """Its descriptor's number is free at once: the next channel gets it, and must find it so."""
+    channel = mrc.CompletionChannel(rx.b.ctx)
+    events = mrc.Notifications(channel)
+    waiting = asyncio.ensure_future(events.get())
+    await asyncio.sleep(0)
+    fd = channel.fd
+    channel.close()
+    with pytest.raises(mrc.MrcUsageError):
+        await asyncio.wait_for(waiting, 5)
+    again = mrc.CompletionChannel(rx.b.ctx)
+    assert again.fd == fd
+    queue = mrc.CompletionQueue(rx.b.ctx, 8, again)
+    async with mrc.Notifications(again) as news:
+        with pytest.raises(mrc.MrcUsageError, match="in use by completion queues"):
+            again.close()
+        qp = mrc.QueuePair(rx.b.pd, queue, queue)
+        qp.modify(mrc.QpAttr(state=mrc.QpState.INIT, access=mrc.Access.NONE))
+        qp.post_recv([1])
+        queue.arm()
+        qp.close()
+        assert await news.get(timeout=5) is queue  # a refused close let go of nothing
+        queue.ack_events()
     events.close()
 
 
