@@ -34,7 +34,7 @@ def test_closing_a_context_in_which_a_thread_waits_is_refused():
 
 
 def test_a_context_closed_under_a_thread_that_turns_tells_it():
-    """Each close either is refused or makes the other thread's next call an error: never a crash."""
+    """A close is refused, or the other thread's next call is: never a crash."""
     for _ in range(50):
         context = mrc.Context()
         errors = []
