@@ -358,8 +358,10 @@ enum mrc_req_block mrc_req_tx(struct mrc_req *r, const struct mrc_req_ctx *c,
         return MRC_REQ_SENT;
     struct mrc_psn psn;
     enum mrc_req_block why = MRC_REQ_IDLE;
-    if (r->hold_at != MRC_NEVER || r->parked != 0)
+    if (r->hold_at != MRC_NEVER)
         return MRC_REQ_IDLE;
+    const bool parked = r->parked != 0;
+    mrc_req_unpark(r, c); /* what it lent counts for its own packets */
     /* B.2.3: oldest gap first; one beyond a shrunk window has to wait. */
     if (mrc_txtrack_next_lost(&r->tx, &psn) && mrc_psn_diff(psn, r->tx.unack) <= mrc_req_reach(r))
         why = req_tx_again(r, c, psn, out);
@@ -367,6 +369,11 @@ enum mrc_req_block mrc_req_tx(struct mrc_req *r, const struct mrc_req_ctx *c,
         why = req_tx_new(r, c, out);
     if (why == MRC_REQ_SENT && r->probe_at == MRC_NEVER)
         mrc_req_rearm(r, c);
+    if (parked && why != MRC_REQ_SENT) {
+        mrc_req_park(r, c);
+        if (why == MRC_REQ_NO_CREDIT)
+            why = MRC_REQ_IDLE; /* held back by its own; there is room for the others */
+    }
     if (why == MRC_REQ_SENT)
         r->no_path_since = MRC_NEVER;
     else if (why == MRC_REQ_NO_PATH && r->no_path_since == MRC_NEVER)

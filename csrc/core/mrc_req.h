@@ -197,7 +197,9 @@ static inline int32_t mrc_req_reach(const struct mrc_req *r)
 void mrc_req_report_time(struct mrc_req *r, mrc_ns took_ns);
 /* Interval of the local ACK timer now (B.9). */
 mrc_ns mrc_req_timeout_ns(const struct mrc_req *r);
-/* Before anything happens to what is in flight: what was lent counts again. */
+/* Lend the room of what is in flight to the other QPs of the controller; and before anything
+ * happens to it, take it back. */
+void mrc_req_park(struct mrc_req *r, const struct mrc_req_ctx *c);
 void mrc_req_unpark(struct mrc_req *r, const struct mrc_req_ctx *c);
 /* After any sign of life: tail probe and transport ACK timers anew. */
 void mrc_req_rearm(struct mrc_req *r, const struct mrc_req_ctx *c);

@@ -96,7 +96,7 @@ static mrc_ns req_park_at(const struct mrc_req *r)
     return r->tx.slot[r->tx.tail].sent_ns + t0;
 }
 
-static void req_park(struct mrc_req *r, const struct mrc_req_ctx *c)
+void mrc_req_park(struct mrc_req *r, const struct mrc_req_ctx *c)
 {
     r->parked = r->inflight;
     r->inflight = 0;
@@ -206,7 +206,7 @@ enum mrc_wc_status mrc_req_tick(struct mrc_req *r, const struct mrc_req_ctx *c)
     if (r->hold_at <= c->now)
         r->hold_at = MRC_NEVER;
     if (req_park_at(r) <= c->now)
-        req_park(r, c);
+        mrc_req_park(r, c);
     if (r->probe_at <= c->now) {
         r->probe_due = true;
         if (r->probe_shift < MRC_PROBE_SHIFT_MAX)

@@ -22,9 +22,13 @@ TEST(req_timer__the_window_is_lent_while_the_peer_is_awaited)
     CHECK_EQ(cc->inflight, REQ_NOMINAL);
     req_wait(&r, 1);
     CHECK_EQ(cc->inflight, 0);
+    const int64_t others = (int64_t)mrc_cc_cwnd(cc) - REQ_NOMINAL; /* what they may use of it now */
+    mrc_cc_release(req_qp(&r)->cc, -others - 1);
     req_post(&r, 1, RIG_MTU, MRC_WR_RDMA_WRITE);
     for (size_t n = req_send(&r), i = 0; i < n; i++)
-        CHECK(!is_data(&req_out[i]));
+        CHECK(!is_data(&req_out[i])); /* its own is used as before */
+    CHECK_EQ(cc->inflight, others + 1);
+    mrc_cc_release(req_qp(&r)->cc, others + 1);
     const struct mrc_pkt nothing = req_sack(&r, REQ_START - 1, REQ_START - 1, 0);
     req_hear(&r, &nothing);
     CHECK_EQ(cc->inflight, REQ_NOMINAL);
