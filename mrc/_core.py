@@ -26,7 +26,7 @@ from .types import (
     WcStatus,
 )
 
-__all__ = ["MemWire", "Pin", "Pump", "ffi", "fill", "lib", "records"]
+__all__ = ["MemWire", "Pin", "Pump", "ev_event", "ffi", "fill", "lib", "records"]
 
 _EVENT_BATCH = 256
 NEVER = (1 << 64) - 1  # MRC_NEVER of mrc_base.h
@@ -200,7 +200,7 @@ class Pump:
         found: list[EvEvent] = []
         while True:
             n = self._checked(lib.mrc_pump_events(self.ptr, self._events, _EVENT_BATCH), "events")
-            found.extend(_ev_event(self._events[i]) for i in range(n))
+            found.extend(ev_event(self._events[i]) for i in range(n))
             if n < _EVENT_BATCH:
                 return found
 
@@ -305,7 +305,7 @@ class Pump:
         return QpStats(**values)
 
 
-def _ev_event(e: Any) -> EvEvent:
+def ev_event(e: Any) -> EvEvent:
     return EvEvent(
         time=e.time,
         ev=e.ev,

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ._core import NEVER, Pump, ffi, fill, lib
-from .types import EvState, PathPlanes, PathStats, ProbeResult
+from ._core import NEVER, Pump, ev_event, ffi, fill, lib
+from .types import EvEvent, EvState, PathPlanes, PathStats, ProbeResult
 
 __all__ = ["Paths"]
 
+_EVENT_BATCH = 256
 _PATH_STAT_FIELDS = tuple(PathStats.__dataclass_fields__)
 
 
@@ -55,6 +56,17 @@ class Paths:
 
     def path_destroy(self, path: int) -> None:
         self._pump.checked(lib.mrc_pump_path_destroy(self._pump.ptr, path), "close path table")
+
+    def path_events(self, path: int) -> list[EvEvent]:
+        """The EV events of one table that nobody read; no queue pair uses it any more."""
+        out = ffi.new("struct mrc_ev_event[]", _EVENT_BATCH)
+        found: list[EvEvent] = []
+        while True:
+            rc = lib.mrc_pump_path_events(self._pump.ptr, path, out, _EVENT_BATCH)
+            n = self._pump.checked(rc, "close path table")
+            found.extend(ev_event(out[i]) for i in range(n))
+            if n < _EVENT_BATCH:
+                return found
 
     def path_stats(self, path: int, count: int) -> list[PathStats]:
         out = ffi.new("struct mrc_path_stats[]", count)

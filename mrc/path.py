@@ -140,10 +140,17 @@ class PathTable(Owned):
         return self._calls.path_planes(self.number)
 
     def close(self) -> None:
-        """MrcUsageError while a queue pair uses it. Twice is once."""
+        """MrcUsageError while a queue pair uses it. Twice is once.
+
+        EV events that nobody read yet go to the controller of the context: the number of the table
+        may be another's soon.
+        """
         if self._closed:
             return
         if not self.ctx.closed:
+            unread = self._calls.path_events(self.number)
+            if self.ctx.node is not None and unread:
+                self.ctx.node.on_events(unread)
             self._calls.path_destroy(self.number)
         self._closed = True
         self.ctx.paths.discard(self)

@@ -86,6 +86,7 @@ bool mrc_cq_overrun(const struct mrc_engine *e, uint32_t cq);
 int mrc_path_attach(struct mrc_engine *e, struct mrc_path_table *t);         /* -> path id */
 struct mrc_path_table *mrc_path_get(struct mrc_engine *e, uint32_t path);    /* NULL: no such */
 struct mrc_path_table *mrc_path_detach(struct mrc_engine *e, uint32_t path); /* NULL when BUSY */
+bool mrc_path_used(struct mrc_engine *e, uint32_t path);                     /* by a QP */
 
 /* Endpoint operations (F.1). A table takes part once it is known where it leads: that node's
  * requests are answered, and a plane it reports down is down for all tables that lead to it. */

@@ -147,10 +147,15 @@ struct mrc_path_table *mrc_path_get(struct mrc_engine *e, uint32_t path)
     return path < e->cfg.path_max ? e->path[path].table : NULL;
 }
 
+bool mrc_path_used(struct mrc_engine *e, uint32_t path)
+{
+    return mrc_path_get(e, path) != NULL && !mrc_list_empty(&e->path[path].users);
+}
+
 struct mrc_path_table *mrc_path_detach(struct mrc_engine *e, uint32_t path)
 {
     struct mrc_path_table *t = mrc_path_get(e, path);
-    if (t == NULL || !mrc_list_empty(&e->path[path].users))
+    if (t == NULL || mrc_path_used(e, path))
         return NULL;
     mrc_ep_forget(&e->ep, path);
     mrc_engine_ep_timer(e);

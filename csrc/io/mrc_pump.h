@@ -64,6 +64,8 @@ int mrc_pump_rx_pause(struct mrc_pump *p, bool paused);
 int mrc_pump_ep_post(struct mrc_pump *p, const struct mrc_ep_req *req, int n);
 int mrc_pump_ep_poll(struct mrc_pump *p, struct mrc_ep_rsp *out, int max);  /* -> count */
 int mrc_pump_events(struct mrc_pump *p, struct mrc_ev_event *out, int max); /* -> count */
+/* The same of one table, which no QP uses any more: before it goes and its number is another's. */
+int mrc_pump_path_events(struct mrc_pump *p, uint32_t path, struct mrc_ev_event *out, int max);
 
 int mrc_pump_cc_create(struct mrc_pump *p, const struct mrc_cc_cfg *cfg); /* -> cc id */
 int mrc_pump_cc_destroy(struct mrc_pump *p, uint32_t cc);

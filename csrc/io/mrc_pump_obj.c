@@ -351,6 +351,31 @@ int mrc_pump_events(struct mrc_pump *p, struct mrc_ev_event *out, int max)
     return pump_leave(p, n);
 }
 
+int mrc_pump_path_events(struct mrc_pump *p, uint32_t path, struct mrc_ev_event *out, int max)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    struct mrc_path_table *t = pump_path(p, path);
+    if (t == NULL)
+        return pump_leave(p, MRC_ERR_NOENT);
+    if (mrc_path_used(p->engine, path))
+        return pump_leave(p, pump_refuse(p, MRC_ERR_BUSY, "path table"));
+    int n = 0;
+    uint32_t kept = p->event_head;
+    for (uint32_t at = p->event_head; at != p->event_tail; at++) {
+        const struct mrc_ev_event e = p->events[at % PUMP_EVENTS];
+        if (e.table == path && n < max)
+            out[n++] = e;
+        else
+            p->events[kept++ % PUMP_EVENTS] = e;
+    }
+    p->event_tail = kept;
+    for (; n < max && mrc_path_event_poll(t, &out[n]) != 0; n++)
+        out[n].table = path;
+    return pump_leave(p, n);
+}
+
 /* ---- controllers ---- */
 
 int mrc_pump_cc_create(struct mrc_pump *p, const struct mrc_cc_cfg *cfg)

@@ -11,6 +11,8 @@ from typing import NoReturn
 from mrc.errors import MrcControlError
 from mrc.types import EV_MAX, PLANE_MAX
 
+from .kinds import wrong_type
+
 __all__ = [
     "NSCC",
     "DeviceAttr",
@@ -96,12 +98,18 @@ class EvId:
     port: int = 1
 
     def __post_init__(self) -> None:
+        problem = wrong_type(self)
+        if problem is not None:
+            refuse(errno.EINVAL, problem)
+        if not 0 <= self.port <= PLANE_MAX:
+            refuse(errno.EINVAL, f"port {self.port} is not in 0..{PLANE_MAX}")
         if len(self.value) > EV_BYTES:
             refuse(errno.EINVAL, f"an EV has at most {EV_BYTES} bytes, not {len(self.value)}")
         object.__setattr__(self, "value", self.value.ljust(EV_BYTES, b"\0"))
 
     def __str__(self) -> str:
-        return f"{self.value.hex().rstrip('0') or '0'} on port {self.port}"
+        """The bytes up to the last that is not zero, two at least: c770, never c77."""
+        return f"{self.value.rstrip(bytes(1)).ljust(2, bytes(1)).hex()} on port {self.port}"
 
 
 UNPOPULATED = EvId(b"", 0)
@@ -122,6 +130,9 @@ class NodeLimits:
     opt_attr: OptAttr = SUPPORTED & ~OptAttr.EV_RANGE
 
     def __post_init__(self) -> None:
+        problem = wrong_type(self)
+        if problem is not None:
+            refuse(errno.EINVAL, problem)
         for name, low, high in (
             ("ev_max_fmt_profiles", 1, 1 << 16),
             ("ev_max_profiles", 1, 1 << 16),
@@ -169,6 +180,6 @@ def refuse(number: int, reason: str) -> NoReturn:
 
 def port_mask(ports: int) -> int:
     """Ports 1 to `ports`. EINVAL: none, or more than there can be."""
-    if not 1 <= ports <= PLANE_MAX:
+    if type(ports) is not int or not 1 <= ports <= PLANE_MAX:
         refuse(errno.EINVAL, f"the number of ports {ports} is not in 1..{PLANE_MAX}")
     return (1 << ports + 1) - 2

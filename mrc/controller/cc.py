@@ -40,6 +40,7 @@ class ManagedCcProfile(Managed[CcAttr]):
     @property
     def profile(self) -> CcProfile:
         """For connect(cc=...). EINVAL: it is not ONLINE."""
+        self.node.require_open()
         if self.state is not ProfileState.ONLINE:
             self.refuse(errno.EINVAL, f"is {self.state.name}; take it ONLINE to use it")
         return self._made(self.attr)

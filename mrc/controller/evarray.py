@@ -42,6 +42,8 @@ class EvArray:
         self._ports = ports
         self._seed = seed
         self.next_tag: int = SPORT_BASE if after is None else after.next_tag
+        # Tags of entries, these and the former ones, which must not be given out a second time.
+        self._taken = set[int]() if after is None else {s.tag for s in after.slots}
 
     def fill(self, mode: EvMode, count: int, fields: Sequence[EvField], fmt: ManagedFormat) -> None:
         """Unpopulated entries; or what the device or the fields make."""
@@ -79,11 +81,14 @@ class EvArray:
 
     def put(self, slot: EvSlot, ev: EvId, *, denied: bool) -> None:
         """Another EV in this place, under a tag that was not used lately."""
+        former = slot.tag
         slot.id, slot.denied, slot.tag = ev, denied, self._tag()
+        self._taken.discard(former)
 
-    @staticmethod
-    def restore(slot: EvSlot, before: EvSlot) -> None:
+    def restore(self, slot: EvSlot, before: EvSlot) -> None:
         """Undo put()."""
+        self._taken.discard(slot.tag)
+        self._taken.add(before.tag)
         slot.id, slot.denied, slot.tag, slot.wire = (
             before.id,
             before.denied,
@@ -136,9 +141,17 @@ class EvArray:
         return entry_of(fmt.format, path, slot.tag, slot.id.port)
 
     def _tag(self) -> int:
+        """The next one that no entry has. There are four times as many as a table has EVs."""
         tag = self.next_tag
-        self.next_tag = tag + 1 if tag < 0xFFFF else SPORT_BASE
+        while tag in self._taken:
+            tag = _tag_after(tag)
+        self._taken.add(tag)
+        self.next_tag = _tag_after(tag)
         return tag
+
+
+def _tag_after(tag: int) -> int:
+    return tag + 1 if tag < 0xFFFF else SPORT_BASE
 
 
 def collect(fields: Sequence[EvField], widths: Sequence[int], path: int, bits: int) -> bytes:

@@ -8,59 +8,23 @@ it follow it: states set here are set there, replaced EVs are replaced there.
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
-from mrc.errors import MrcControlError, MrcProfileError, MrcUsageError
-from mrc.ev import EventMask, EvField, EvProfile, LossRule, ReverseRule
+from mrc.errors import MrcControlError, MrcProfileError
+from mrc.ev import EventMask, EvEntry, EvField, EvProfile, LossRule
 from mrc.path import PathTable
 from mrc.types import EvState
 
 from .attrs import UNPOPULATED, EvId, EvMode, OptAttr, ProfileState, VisibleState
 from .evarray import EvArray, EvSlot
+from .evattr import EvAttr, EvReplace, EvSetState
+from .kinds import wrong_type
 from .managed import Managed
+from .steps import Step, all_or_none
 
 __all__ = ["EvAttr", "EvReplace", "EvSetState", "EvSlot", "ManagedEvProfile"]
-
-
-@dataclass(frozen=True, slots=True)
-class EvAttr:
-    """None: leave.
-
-    format: id of a format profile. count: EVs in the profile. fields: how an EV becomes a path
-    value (D.4). events: GOOD and ASSUMED_BAD may be asked. backups: how many of them, the last
-    ones, are in reserve (D.7). reverse: the way of answers (D.8).
-    loss: what one lost packet says of its path (D.5).
-    """
-
-    mode: EvMode | None = None
-    format: int | None = None
-    count: int | None = None
-    fields: tuple[EvField, ...] | None = None
-    min_active: int | None = None
-    events: EventMask | None = None
-    backups: int | None = None
-    reverse: ReverseRule | None = None
-    loss: LossRule | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class EvReplace:
-    """One occurrence of `ev`, or all, becomes `new`, GOOD or DENIED. Explicit mode only."""
-
-    ev: EvId
-    new: EvId
-    state: VisibleState = VisibleState.GOOD
-    all_copies: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class EvSetState:
-    """One occurrence of `ev`, or all, becomes GOOD or DENIED. DENIED lasts until it is lifted."""
-
-    ev: EvId
-    state: VisibleState
-    all_copies: bool = False
 
 
 class ManagedEvProfile(Managed[EvAttr]):
@@ -79,6 +43,7 @@ class ManagedEvProfile(Managed[EvAttr]):
     @property
     def profile(self) -> EvProfile:
         """For connect(ev_profile=...). EINVAL: it is not ONLINE."""
+        self.node.require_open()
         if self._made is None:
             self.refuse(errno.EINVAL, f"is {self.state.name}; take it ONLINE to use it")
         return self._made
@@ -108,7 +73,8 @@ class ManagedEvProfile(Managed[EvAttr]):
         """As Managed.modify; or operations on EVs, of one kind, which exclude all else.
 
         They are carried out in order until one is refused; the error's `done` says how many were,
-        query_array() shows the outcome. ENOENT: no such EV. E2BIG: more than ev_op_max_entries.
+        query_array() shows the outcome. One operation is done in all path tables or in none.
+        ENOENT: no such EV. E2BIG: more than ev_op_max_entries. EIO: the system refused a path.
         """
         if not ops:
             super().modify(attr, state=state)
@@ -117,6 +83,7 @@ class ManagedEvProfile(Managed[EvAttr]):
             self.refuse(
                 errno.EINVAL, "operations on EVs come alone; set attributes in another call"
             )
+        self._check_ops(ops)
         if len({type(op) for op in ops}) > 1:
             self.refuse(errno.EINVAL, "operations of several kinds; make one call for each kind")
         most = self.node.limits.ev_op_max_entries
@@ -125,6 +92,14 @@ class ManagedEvProfile(Managed[EvAttr]):
                 errno.E2BIG, f"{len(ops)} operations, where {most} are possible; split them"
             )
         self._operate(ops)
+
+    def _check_ops(self, ops: Sequence[EvReplace | EvSetState]) -> None:
+        for op in ops:
+            if not isinstance(op, EvReplace | EvSetState):
+                self.refuse(errno.EINVAL, f"{op!r:.60} is no operation on an EV")
+            problem = wrong_type(op)
+            if problem is not None:
+                self.refuse(errno.EINVAL, problem)
 
     def _check(self, attr: EvAttr) -> None:
         fmt = self.node.format(attr.format or 0)
@@ -161,6 +136,9 @@ class ManagedEvProfile(Managed[EvAttr]):
     def _check_fields(self, fields: tuple[EvField, ...], widths: tuple[int, ...]) -> None:
         """D.3. A format that has no widths yet is checked when the profile goes ONLINE."""
         for index, field in enumerate(fields, 1):
+            wrong = wrong_type(field)
+            if wrong is not None:
+                self.refuse(errno.EINVAL, f"field {index}: {wrong}")
             problem = field.check()
             if problem is not None:
                 self.refuse(errno.EINVAL, f"field {index}: {problem[0]}: {problem[1]}")
@@ -243,17 +221,24 @@ class ManagedEvProfile(Managed[EvAttr]):
     def _follow(self, array: EvArray, attr: EvAttr) -> None:
         """Tables in use take over events and paths. EBUSY: an EV would change its port (D.7)."""
         old = self._array
-        tables = self.tables()
         assert old is not None  # noqa: S101 - it is ONLINE
-        if array is not old and tables:
+        steps: list[Step] = []
+        if array is not old and self.tables():
             if any(a.id.port != b.id.port for a, b in zip(array.slots, old.slots, strict=True)):
                 self.refuse(errno.EBUSY, "an EV would change its port, and queue pairs use it")
             if {s.wire for s in array.slots} & {s.wire for s in old.slots}:
                 self.refuse(errno.EBUSY, "EVs would change places, and queue pairs use them")
-            for slot, before in zip(array.slots, old.slots, strict=True):
-                self._replace_in_tables(before.wire, slot, array, attr)
-        for table in tables:
-            table.set_events(attr.events or EventMask.NONE)
+            for before, slot in zip(old.slots, array.slots, strict=True):
+                steps += self._moves(
+                    self._entry(before, old, self.attr),
+                    before,
+                    self._entry(slot, array, attr),
+                    slot,
+                )
+        asked, former = attr.events or EventMask.NONE, self.attr.events or EventMask.NONE
+        for table in self.tables():
+            steps.append(Step(partial(table.set_events, asked), partial(table.set_events, former)))
+        all_or_none(f"{self.what} {self.id}", steps)
 
     # -- operations on EVs ---------------------------------------------------------------------
 
@@ -288,18 +273,40 @@ class ManagedEvProfile(Managed[EvAttr]):
         self._check_settable(op.state)
         if op.ev == UNPOPULATED:
             self.refuse(errno.EINVAL, "an unpopulated entry has no state; replace it")
-        for slot in self._occurrences(op.ev, op.all_copies):
-            slot.denied = op.state is VisibleState.DENIED
-            for table in self.tables():
-                if slot.denied:
-                    table.deny(slot.wire)
-                else:
-                    table.allow(slot.wire)
+        slots = self._occurrences(op.ev, op.all_copies)
+        denied = op.state is VisibleState.DENIED
+        steps = [
+            Step(partial(_deny, t, s.wire, denied), partial(_deny, t, s.wire, s.denied))
+            for s in slots
+            for t in self.tables()
+        ]
+        all_or_none(f"{self.what} {self.id}", steps)
+        for slot in slots:
+            slot.denied = denied
 
     def _replace(self, op: EvReplace) -> None:
-        self._check_settable(op.state)
         attr, array = self.attr, self._array
         assert array is not None  # noqa: S101 - checked by the caller
+        slots = self._replaceable(op, attr, array)
+        used = self.state is ProfileState.ONLINE and bool(self.tables())
+        former = [(replace(s), self._entry(s, array, attr) if used else None) for s in slots]
+        try:
+            for slot in slots:
+                array.put(slot, op.new, denied=op.state is VisibleState.DENIED)
+            self._remake()
+            steps: list[Step] = []
+            for (before, entry), slot in zip(former, slots, strict=True):
+                if entry is not None:
+                    steps += self._moves(entry, before, self._entry(slot, array, attr), slot)
+            all_or_none(f"{self.what} {self.id}", steps)
+        except MrcControlError:
+            for (before, _), slot in zip(former, slots, strict=True):
+                array.restore(slot, before)
+            raise
+
+    def _replaceable(self, op: EvReplace, attr: EvAttr, array: EvArray) -> list[EvSlot]:
+        """The entries an operation is about, once nothing speaks against it."""
+        self._check_settable(op.state)
         if attr.mode is not EvMode.EXPLICIT:
             self.refuse(errno.EINVAL, "EVs are replaced in explicit mode only")
         online = self.state is ProfileState.ONLINE
@@ -314,26 +321,18 @@ class ManagedEvProfile(Managed[EvAttr]):
             array.check(op.new, self.node.format(attr.format or 0), attr.fields or ())
         except MrcProfileError as exc:
             self.refuse(errno.EINVAL, f"{op.new}: {exc}")
-        for slot in slots:
-            before = replace(slot)
-            array.put(slot, op.new, denied=op.state is VisibleState.DENIED)
-            try:
-                self._remake()
-                self._replace_in_tables(before.wire, slot, array, attr)
-            except MrcControlError:
-                array.restore(slot, before)
-                raise
+        return slots
 
-    def _replace_in_tables(self, wire: int, slot: EvSlot, array: EvArray, attr: EvAttr) -> None:
-        fmt = self.node.format(attr.format or 0)
-        for table in self.tables():
-            entry = array.entry(slot, fmt, attr.fields or ())
-            try:
-                table.replace(wire, entry, deny=slot.denied)
-            except OSError as exc:
-                raise MrcControlError(errno.EIO, f"{self.what} {self.id}: {exc}") from exc
-            except MrcUsageError as exc:
-                raise MrcControlError(errno.EINVAL, f"{self.what} {self.id}: {exc}") from exc
+    def _entry(self, slot: EvSlot, array: EvArray, attr: EvAttr) -> EvEntry:
+        return array.entry(slot, self.node.format(attr.format or 0), attr.fields or ())
+
+    def _moves(self, old: EvEntry, before: EvSlot, new: EvEntry, slot: EvSlot) -> Iterator[Step]:
+        """One EV takes the place of another in each path table."""
+        for t in self.tables():
+            yield Step(
+                partial(t.replace, old.value, new, deny=slot.denied),
+                partial(t.replace, new.value, old, deny=before.denied),
+            )
 
     def _check_settable(self, state: VisibleState) -> None:
         if state not in (VisibleState.GOOD, VisibleState.DENIED):
@@ -353,6 +352,8 @@ class ManagedEvProfile(Managed[EvAttr]):
     def query_array(self, size: int) -> list[tuple[EvId, VisibleState]]:
         """All EVs with their states. E2BIG: there are more than `size`; `needed` says how many."""
         self._require_exists()
+        if type(size) is not int:
+            self.refuse(errno.EINVAL, f"size {size!r:.60} is not a number")
         slots = self._array.slots if self._array is not None else []
         if len(slots) > size:
             raise MrcControlError(
@@ -374,3 +375,10 @@ class ManagedEvProfile(Managed[EvAttr]):
         if slot.denied:
             return VisibleState.DENIED
         return VisibleState.ASSUMED_BAD if slot.wire in bad else VisibleState.GOOD
+
+
+def _deny(table: PathTable, ev: int, denied: bool) -> None:
+    if denied:
+        table.deny(ev)
+    else:
+        table.allow(ev)

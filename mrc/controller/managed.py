@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
 from mrc.errors import MrcControlError
 
 from .attrs import ProfileState
+from .kinds import wrong_type
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -58,6 +59,7 @@ class Managed(Generic[AttrT]):
         OFFLINE for that. EPERM: the device cannot change it ONLINE.
         """
         self._require_exists()
+        self._check_types(attr, state)
         given = _given(attr)
         to = state or self.state
         self._check_step(to)
@@ -88,6 +90,15 @@ class Managed(Generic[AttrT]):
         """Carry out the change; the last chance to refuse it."""
 
     # -- checks --------------------------------------------------------------------------------
+
+    def _check_types(self, attr: AttrT | None, state: ProfileState | None) -> None:
+        if attr is not None and not isinstance(attr, type(self._blank)):
+            self.refuse(errno.EINVAL, f"{attr!r:.60} is no {type(self._blank).__name__}")
+        problem = wrong_type(attr) if attr is not None else None
+        if problem is not None:
+            self.refuse(errno.EINVAL, problem)
+        if state is not None and not isinstance(state, ProfileState):
+            self.refuse(errno.EINVAL, f"state {state!r:.60} is no ProfileState")
 
     def _check_step(self, to: ProfileState) -> None:
         if to is self.state:
@@ -129,6 +140,7 @@ class Managed(Generic[AttrT]):
         self.state = to
 
     def _require_exists(self) -> None:
+        self.node.require_open()
         if not self.node.has(self):
             self.refuse(errno.ENOENT, "was destroyed; create another")
 

@@ -80,6 +80,8 @@ class NodeController:
             refuse(errno.EPERM, "controlling a node needs CAP_NET_ADMIN; run as root")
         if ctx.node is not None:
             refuse(errno.EBUSY, "the context has a controller already; close that first")
+        if limits is not None and not isinstance(limits, NodeLimits):
+            refuse(errno.EINVAL, f"limits {limits!r:.60} are no NodeLimits")
         self.ctx = ctx
         self.limits = limits or NodeLimits()
         self._port_mask = port_mask(ports)
@@ -90,6 +92,11 @@ class NodeController:
         self._events: deque[NodeEvent] = deque()
         self._lost = 0
         ctx.node = self
+
+    def require_open(self) -> None:
+        """EINVAL: it was closed; what it made governs nothing any more."""
+        if self.ctx.node is not self:
+            refuse(errno.EINVAL, "this controller is closed")
 
     # -- the device ----------------------------------------------------------------------------
 
@@ -126,12 +133,17 @@ class NodeController:
     def set_port(self, port: int, *, enabled: bool) -> None:
         """Enable or disable; a disabled port is reported down to all peers. ENOENT."""
         self._check_port(port)
+        if not isinstance(enabled, bool):
+            refuse(errno.EINVAL, f"enabled {enabled!r:.60} is not True or False")
         if enabled:
             self.ctx.enable_plane(port)
         else:
             self.ctx.disable_plane(port)
 
     def _check_port(self, port: int) -> None:
+        self.require_open()
+        if type(port) is not int:
+            refuse(errno.EINVAL, f"port {port!r:.60} is not a number")
         if not 0 < port < 32 or not self._port_mask >> port & 1:
             refuse(errno.ENOENT, f"no port {port}; there are {', '.join(map(str, self.ports()))}")
 
@@ -162,8 +174,7 @@ class NodeController:
         )
 
     def _create(self, kept: dict[int, ProfileT], most: int, made: ProfileT) -> ProfileT:
-        if self.ctx.node is not self:
-            refuse(errno.EINVAL, "this controller is closed")
+        self.require_open()
         if len(kept) >= most:
             refuse(errno.E2BIG, f"there are {most} of this kind; destroy one first")
         self._last_id = made.id
@@ -226,13 +237,14 @@ class NodeController:
         origin = {t.number: t.profile.origin for t in self.ctx.paths}
         for event in events:
             profile = origin.get(event.path)
-            if not isinstance(profile, ManagedEvProfile):
+            if not isinstance(profile, ManagedEvProfile) or profile.node is not self:
                 continue
             self._lost += event.drop_count
             slot = profile.slot_of(event.ev)
-            if slot is None or event.from_state is event.to_state:
-                continue  # replaced meanwhile; or a verdict that was held back, which is no change
-            if len(self._events) >= self.limits.event_ring:
+            if event.from_state is event.to_state:
+                continue  # a verdict that was held back, which is no change
+            # No slot: the EV was replaced meanwhile, there is none to name.
+            if slot is None or len(self._events) >= self.limits.event_ring:
                 self._lost += 1
                 continue
             exact = OptAttr.EXACT_DROPS in self.limits.opt_attr
@@ -268,7 +280,7 @@ class NodeController:
 
 
 def _find(kept: dict[int, ProfileT], number: int, what: str) -> ProfileT:
-    found = kept.get(number)
+    found = kept.get(number) if type(number) is int else None
     if found is None:
         known = ", ".join(map(str, kept)) or "none"
         raise MrcControlError(errno.ENOENT, f"no {what} {number}; there are: {known}")
