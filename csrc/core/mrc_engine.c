@@ -10,6 +10,9 @@ void mrc_engine_touch_one(struct mrc_engine *e, struct mrc_qp *q)
     mrc_heap_set(&e->timers, &q->timer, mrc_qp_deadline(q));
     if (mrc_qp_control_due(q))
         mrc_list_push(&e->control, &q->control);
+    if (q->attr.state == MRC_QPS_ERR && q->cc != NULL)
+        mrc_sched_wake(e,
+                       &e->cc[q->attr.cc]); /* an end gives the window back, whatever caused it */
     if (q->attr.state != MRC_QPS_RTS)
         mrc_sched_withdraw(q);
     else if (mrc_sched_has_data(q) || mrc_req_urgent(&q->req))
@@ -173,8 +176,7 @@ static void engine_rx_one(struct mrc_engine *e, const struct mrc_rx_pkt *p, mrc_
     const bool ce = (p->tclass & 3) == 3 || p->outer_ce; /* A.13.1 */
     mrc_qp_rx(q, &pkt, mrc_wire_ev(p->flow_label, p->sport), ce, now);
     mrc_engine_touch(e, q);
-    if (q->cc != NULL && ((mrc_opcode_flags(pkt.opcode) & MRC_OPF_DATA) == 0 ||
-                          q->attr.state == MRC_QPS_ERR)) /* an end gives the window back, too */
+    if (q->cc != NULL && (mrc_opcode_flags(pkt.opcode) & MRC_OPF_DATA) == 0)
         mrc_sched_wake(e, &e->cc[q->attr.cc]);
 }
 

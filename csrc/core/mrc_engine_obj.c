@@ -298,8 +298,6 @@ static void eng_rejoin(struct mrc_engine *e, struct mrc_qp *q, const struct mrc_
             e->cc[q->attr.cc].refs++;
             mrc_list_push(&e->cc[q->attr.cc].users, &q->cc_link);
         }
-    } else if (q->cc != NULL && q->attr.state == MRC_QPS_ERR) {
-        mrc_sched_wake(e, &e->cc[q->attr.cc]);
     }
     if (q->hint != had->hint) {
         if (had->hint != NULL)

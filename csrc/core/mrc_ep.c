@@ -214,13 +214,33 @@ static bool ep_admit(struct mrc_ep *ep, struct ep_node *n, mrc_ns now)
     return true;
 }
 
+static bool ep_stale(const struct ep_node *n, const struct mrc_pkt *p, mrc_ns now)
+{
+    return n->heard_ns != 0 && now - n->heard_ns < EP_ORDER_NS && !p->tsr &&
+           (int16_t)(uint16_t)(p->tx_timestamp - n->heard_ts) < 0;
+}
+
+/* A change of planes costs us work in each table and entry: a node has a few at once, then a steady
+ * pace. Beyond that an update is not heard, and not answered, so that the node repeats it. */
+static bool ep_flaps(const struct mrc_ep *ep, uint32_t first, const struct mrc_pkt *p, mrc_ns now)
+{
+    struct ep_node *n = &ep->node[first];
+    bool changes = false;
+    for (uint32_t i = first; i != MRC_EP_NOWHERE && !changes; i = mrc_ep_next(ep, i))
+        changes = ep->node[i].remote_up != (p->port_status_mask & MRC_PLANES_ALL);
+    if (!changes || ep_stale(n, p, now))
+        return false;
+    if (n->flap_ns > now + (MRC_EP_FLAPS - 1) * MRC_EP_FLAP_PACE_NS)
+        return true;
+    n->flap_ns = mrc_max64(n->flap_ns, now) + MRC_EP_FLAP_PACE_NS;
+    return false;
+}
+
 /* D.7, H19: bit N is port N, and port N is plane N. */
 static bool ep_status(struct mrc_ep *ep, uint32_t first, const struct mrc_pkt *p, mrc_ns now)
 {
     struct ep_node *n = &ep->node[first];
-    const bool stale = n->heard_ns != 0 && now - n->heard_ns < EP_ORDER_NS && !p->tsr &&
-                       (int16_t)(uint16_t)(p->tx_timestamp - n->heard_ts) < 0;
-    if (stale)
+    if (ep_stale(n, p, now))
         return false;
     n->heard_ns = now;
     n->heard_ts = p->tx_timestamp;
@@ -243,7 +263,8 @@ static bool ep_rx_request(struct mrc_ep *ep, uint32_t first, const struct mrc_rx
         ep->env->drops[MRC_DROP_EP_UNKNOWN]++;
         return false;
     }
-    if (!ep_admit(ep, &ep->node[first], now)) {
+    if ((p->ep_op == MRC_EP_OP_PORT_STATUS && ep_flaps(ep, first, p, now)) ||
+        !ep_admit(ep, &ep->node[first], now)) {
         ep->env->drops[MRC_DROP_PROBE_RATE]++;
         return false;
     }

@@ -17,11 +17,13 @@
 enum {
     MRC_EP_ANSWERS = 1024, /* waiting for tx; power of two */
     MRC_EP_BURST = 256,    /* requests of one node answered back to back ... */
+    MRC_EP_FLAPS = 16,     /* changes of its planes heard back to back ... */
     MRC_EP_REPEATS = 3,    /* sendings of a port status update at the first gap (F.1) */
     MRC_EP_NOWHERE = 0xFFFFFFFF,
 };
-#define MRC_EP_PACE_NS (10 * MRC_USEC) /* ... and after that one in this time */
-#define MRC_EP_GAP_NS MRC_MSEC         /* between sendings of an update; doubles after the third */
+#define MRC_EP_PACE_NS (10 * MRC_USEC)      /* ... and after that one in this time */
+#define MRC_EP_FLAP_PACE_NS (10 * MRC_MSEC) /* ... and after that one in this time */
+#define MRC_EP_GAP_NS MRC_MSEC /* between sendings of an update; doubles after the third */
 #define MRC_EP_GAP_MAX_NS MRC_SEC
 
 struct ep_node {                  /* the endpoint side of a path table; mrc_ep.c only */
@@ -49,6 +51,7 @@ struct ep_node {                  /* the endpoint side of a path table; mrc_ep.c
     uint16_t reverse_entry;
     uint16_t reverse_id;
     bool reverse_waiting;
+    mrc_ns flap_ns; /* when the node's budget of plane changes is whole again */
 };
 
 struct ep_answer {

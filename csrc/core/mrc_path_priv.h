@@ -100,7 +100,7 @@ struct mrc_path_table {
     uint32_t local_up;  /* of the planes: ours alone */
     uint8_t event_want; /* MRC_EV_EVENTS_* */
     struct path_reverse reverse;
-    uint16_t suspect_count;
+    uint16_t suspects_up; /* of the suspects: those whose plane is up */
     uint8_t loss_rule;    /* enum mrc_loss_rule */
     uint64_t recent_sent; /* sums over the entries */
     uint64_t recent_gaps;
@@ -140,10 +140,13 @@ void path_skip(struct mrc_path_table *t, uint16_t i);
 void path_heal(struct mrc_path_table *t, uint16_t i, enum mrc_ev_state to, mrc_ns now);
 void path_sample(struct mrc_path_table *t, uint16_t i, mrc_ns rtt);
 
-/* Entry became ASSUMED_BAD, or its plane came up: first probe now. */
+/* Entry became ASSUMED_BAD: first probe now, or when its plane is up. */
 void path_probe_start(struct mrc_path_table *t, uint16_t i);
-/* Entry left ASSUMED_BAD, or its plane went down: answers on the way no longer count. */
+/* Entry left ASSUMED_BAD: answers on the way no longer count. */
 void path_probe_stop(struct mrc_path_table *t, uint16_t i);
+/* The plane of a bad entry went down or came up: answers on the way no longer count, the schedule
+ * goes on where it was. */
+void path_probe_plane(struct mrc_path_table *t, uint16_t i);
 
 /* false: the wire value is there already. */
 bool path_hash_add(struct mrc_path_table *t, uint16_t i);

@@ -30,22 +30,32 @@ static void path_probe_leave(struct mrc_path_table *t, uint16_t i)
 static void path_probe_ready(struct mrc_path_table *t, uint16_t i)
 {
     path_probe_leave(t, i);
+    if (!path_up(t, i))
+        return; /* path_probe_plane goes on */
     t->entry[i].probe = PATH_PROBE_READY;
     path_list_push(t, &t->ready, i);
 }
 
 /* Next probe one interval after the last one left. */
-static void path_probe_again(struct mrc_path_table *t, uint16_t i, mrc_ns now)
+static mrc_ns path_probe_next(const struct path_entry *e)
+{
+    return e->probe_sent_ns[e->probe_seq] + e->probe_interval_ns;
+}
+
+static void path_probe_later(struct mrc_path_table *t, uint16_t i)
 {
     struct path_entry *e = &t->entry[i];
-    const mrc_ns due = e->probe_sent_ns[e->probe_seq] + e->probe_interval_ns;
-    if (due <= now) {
-        path_probe_ready(t, i);
-        return;
-    }
     path_probe_leave(t, i);
     e->probe = PATH_PROBE_LATER;
-    mrc_heap_set(&t->timers, &e->timer, due);
+    mrc_heap_set(&t->timers, &e->timer, path_probe_next(e));
+}
+
+static void path_probe_again(struct mrc_path_table *t, uint16_t i, mrc_ns now)
+{
+    if (path_probe_next(&t->entry[i]) <= now)
+        path_probe_ready(t, i);
+    else
+        path_probe_later(t, i);
 }
 
 static void path_probe_failed(struct mrc_path_table *t, uint16_t i, mrc_ns now)
@@ -62,14 +72,28 @@ void path_probe_start(struct mrc_path_table *t, uint16_t i)
     e->probe_interval_ns = t->interval_ns;
     e->probe_open = 0;
     e->successes = 0;
-    if ((t->up >> e->cfg.plane & 1) != 0)
-        path_probe_ready(t, i);
+    path_probe_ready(t, i);
 }
 
 void path_probe_stop(struct mrc_path_table *t, uint16_t i)
 {
     path_probe_leave(t, i);
     t->entry[i].probe_open = 0;
+}
+
+/* A plane that flaps must not make us send more, nor sooner: a probe on its way keeps its place in
+ * the budget until it is overdue, and the next one keeps to the interval that was reached. */
+void path_probe_plane(struct mrc_path_table *t, uint16_t i)
+{
+    struct path_entry *e = &t->entry[i];
+    e->probe_open = 0;
+    e->successes = 0;
+    if (e->probe == PATH_PROBE_WAITING)
+        return;
+    if (path_up(t, i))
+        path_probe_later(t, i); /* that may be past: then the next tick */
+    else
+        path_probe_leave(t, i);
 }
 
 /* Field report 39: a timeout below the RTT under load would take every path for a dead one. */

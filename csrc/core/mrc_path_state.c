@@ -82,7 +82,7 @@ static void path_absolve(struct mrc_path_table *t, uint16_t i)
 {
     if (t->entry[i].suspect) {
         path_list_drop(t, &t->suspects, i);
-        t->suspect_count--;
+        t->suspects_up = (uint16_t)(t->suspects_up - path_up(t, i));
     }
     t->entry[i].suspect = false;
 }
@@ -161,15 +161,9 @@ void mrc_path_on_trim(struct mrc_path_table *t, uint16_t i, mrc_ns now)
     path_skip(t, i);
 }
 
-bool mrc_path_all_bad(const struct mrc_path_table *t)
-{
-    uint16_t held = 0;
-    if (t->suspect_count < t->active)
-        return false;
-    for (uint16_t i = t->suspects.head; i != MRC_EV_NONE; i = t->entry[i].next)
-        held = (uint16_t)(held + (path_usable(t, i) && path_up(t, i)));
-    return held >= t->active;
-}
+/* Asked after each packet, so it is counted. A suspect is in service: whatever ends that also
+ * absolves or condemns it. */
+bool mrc_path_all_bad(const struct mrc_path_table *t) { return t->suspects_up >= t->active; }
 
 void path_condemn(struct mrc_path_table *t, uint16_t i, enum mrc_ev_reason why, mrc_ns now)
 {
@@ -184,7 +178,7 @@ void path_condemn(struct mrc_path_table *t, uint16_t i, enum mrc_ev_reason why, 
             e->suspect = true;
             e->suspect_why = (uint8_t)why;
             path_list_push(t, &t->suspects, i);
-            t->suspect_count++;
+            t->suspects_up++;
             path_event(t, i, from, why, now);
         }
         return;
@@ -302,10 +296,12 @@ void mrc_path_set_planes(struct mrc_path_table *t, uint32_t local_up, uint32_t r
     for (uint32_t p = 1; p <= MRC_PLANE_MAX; p++)
         if ((t->up >> p & 1) != 0)
             t->active = (uint16_t)(t->active + t->plane[p].usable);
-    for (uint16_t i = 0; i < t->count; i++) {
+    for (uint16_t i = t->suspects.head; changed != 0 && i != MRC_EV_NONE; i = t->entry[i].next)
+        if ((changed >> t->entry[i].cfg.plane & 1) != 0)
+            t->suspects_up = (uint16_t)(t->suspects_up + (path_up(t, i) ? 1 : -1));
+    for (uint16_t i = 0; changed != 0 && i < t->count; i++) {
         if (t->state[i] != MRC_EV_ASSUMED_BAD || (changed >> t->entry[i].cfg.plane & 1) == 0)
             continue;
-        path_probe_stop(t, i);
-        path_probe_start(t, i); /* sends nothing while the plane is down */
+        path_probe_plane(t, i);
     }
 }

@@ -3,7 +3,7 @@
 #ifndef PATH_RIG_H
 #define PATH_RIG_H
 
-#include "../core/mrc_path.h"
+#include "../core/mrc_path_priv.h"
 
 struct rig {
     struct mrc_path_table *t;
@@ -149,6 +149,12 @@ static inline void rig_check(struct rig *r, uint32_t up)
         active = (uint16_t)(active + (s.state <= MRC_EV_SKIP && !s.backup && (up >> s.plane & 1)));
     }
     CHECK_EQ(mrc_path_active(r->t), active);
+    uint16_t held = 0; /* of those, by verdicts that wait */
+    for (uint16_t i = r->t->suspects.head; i != MRC_EV_NONE; i = r->t->entry[i].next) {
+        CHECK(path_usable(r->t, i));
+        held = (uint16_t)(held + ((up >> r->t->entry[i].cfg.plane & 1) != 0));
+    }
+    CHECK_EQ(mrc_path_all_bad(r->t), held >= active);
     struct mrc_path_cursor probe = r->c;
     const uint16_t i = mrc_path_select_control(r->t, &probe, 0);
     CHECK_EQ(i == MRC_EV_NONE, active == 0);

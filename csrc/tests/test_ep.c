@@ -218,6 +218,35 @@ TEST(ep__an_update_that_was_overtaken_changes_nothing)
     rig_close(&r);
 }
 
+/* Each change costs work in all entries: a few at once, then a pace. What is not heard is not
+ * answered, so that an honest node says it again. */
+TEST(ep__a_node_whose_ports_flap_is_heard_at_a_pace)
+{
+    struct rig r;
+    struct mrc_pkt p[RIG_BURST];
+    struct mrc_tx_pkt tx[RIG_BURST];
+    size_t heard = 0;
+    open_pair(&r);
+    struct mrc_pkt f = request(MRC_EP_OP_PORT_STATUS, 7);
+    for (int i = 0; i < 1000; i++) {
+        f.port_status_mask = planes(&r, 1).remote_up ^ 1u << 2; /* a change, each */
+        f.tx_timestamp++;
+        deliver(&r, 1, &f, RIG_EV0);
+        heard += sent(&r, 1, p, tx);
+    }
+    CHECK_EQ(heard, MRC_EP_FLAPS);
+    CHECK_EQ(drops(&r, 1, MRC_DROP_PROBE_RATE), 1000 - MRC_EP_FLAPS);
+    f.port_status_mask ^= 1u << 2; /* no news costs nothing */
+    deliver(&r, 1, &f, RIG_EV0);
+    CHECK_EQ(sent(&r, 1, p, tx), 1);
+    r.now += MRC_EP_FLAP_PACE_NS;
+    f.port_status_mask ^= 1u << 2;
+    deliver(&r, 1, &f, RIG_EV0);
+    CHECK_EQ(planes(&r, 1).remote_up, f.port_status_mask);
+    CHECK_EQ(sent(&r, 1, p, tx), 1);
+    rig_close(&r);
+}
+
 TEST(ep__a_table_made_later_knows_what_the_node_reported)
 {
     struct rig r;

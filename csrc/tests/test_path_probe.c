@@ -326,10 +326,43 @@ TEST(path_probe__none_while_the_plane_is_down)
     struct mrc_path_stats after;
     mrc_path_stats(t, 4, &after);
     CHECK_EQ(after.probes_sent, before.probes_sent);
-    mrc_path_set_planes(t, ~0u, ~0u); /* probed at once, at the first interval */
+    mrc_path_set_planes(t, ~0u, ~0u); /* its turn came long ago: probed at once */
     net_run(n, n->now + 3 * MRC_MSEC);
     CHECK_EQ(mrc_path_active(t), 16);
+    mrc_path_set_planes(t, ~(1u << 1), ~0u);
+    mrc_path_stats(t, 4, &before);
+    net_lose(n, 4); /* a verdict when it is down already */
+    net_run(n, n->now + MRC_SEC);
+    mrc_path_stats(t, 4, &after);
+    CHECK_EQ(after.probes_sent, before.probes_sent);
+    CHECK_EQ(mrc_path_state(t, 4), MRC_EV_ASSUMED_BAD);
     net_free(n);
+}
+
+/* A plane that flaps, as a hostile peer reports it, makes us send no more than a calm one does. */
+TEST(path_probe__a_plane_that_flaps_costs_no_more_probes)
+{
+    uint32_t sent[2];
+    for (int flaps = 0; flaps < 2; flaps++) {
+        struct net *n = net_new(64, 0, 200 * MRC_USEC, 14);
+        n->dead = ~(uint64_t)0;
+        for (uint16_t i = 0; i < 64; i++)
+            net_lose(n, i);
+        net_run(n, n->now + MRC_SEC);
+        const uint32_t before = n->probes;
+        for (int k = 0; k < 4000; k++) {
+            if (flaps != 0)
+                mrc_path_set_planes(n->r.t, ~0u, k % 2 == 0 ? 0 : ~0u);
+            net_run(n, n->now + 50 * MRC_USEC);
+            uint32_t waiting = 0; /* what is out stays in the budget */
+            for (uint16_t i = 0; i < 64; i++)
+                waiting += n->r.t->entry[i].probe == PATH_PROBE_WAITING;
+            CHECK_EQ(n->r.t->probes_out, waiting);
+        }
+        sent[flaps] = n->probes - before;
+        net_free(n);
+    }
+    CHECK(sent[1] > 0 && sent[1] <= sent[0]);
 }
 
 TEST(path_probe__denied_stops_it) /* field report 37 */

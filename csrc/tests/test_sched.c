@@ -41,7 +41,7 @@ static struct bench *bench_open(const struct mrc_cc_cfg *cc)
     if (b == NULL)
         abort();
     const struct mrc_engine_cfg cfg = {
-        .seed = 5, .qp_max = QPS, .mr_max = 2, .cq_max = 1, .path_max = 1, .cc_max = CCS};
+        .seed = 5, .qp_max = QPS, .mr_max = 2, .cq_max = 2, .path_max = 1, .cc_max = CCS};
     const struct mrc_path_cfg pc = {.count = EVS,
                                     .min_active = EVS,
                                     .probe_successes = 1,
@@ -434,3 +434,28 @@ static void end_frees_the_window(int how)
 TEST(sched__an_error_frees_the_window) { end_frees_the_window(0); }
 TEST(sched__a_reset_frees_the_window) { end_frees_the_window(1); }
 TEST(sched__a_destroyed_queue_pair_frees_the_window) { end_frees_the_window(2); }
+
+/* A completion queue overruns, by whatever cause: its users end, and what they held is free. */
+TEST(sched__an_overrun_frees_the_window)
+{
+    struct bench *b = bench_open(&ten_packets);
+    const struct mrc_wc wc = {.status = MRC_WC_SUCCESS};
+    CHECK_EQ(mrc_cq_create(b->e, bench_alloc(b, mrc_cq_size(1)), 1), 1);
+    const uint32_t x = bench_qp(b, 0, 8);
+    const uint32_t y = bench_qp(b, 0, 8);
+    const uint32_t z = bench_qp(b, 1, 8);
+    mrc_engine_qp(b->e, b->qpn[x])->init.recv_cq = 1;
+    bench_post(b, x, 10, false);
+    bench_tx(b, BURST);
+    bench_post(b, y, 3, false);
+    CHECK_EQ(bench_tx(b, BURST), 0);
+    while (mrc_cq_push(&b->e->env.cqs, 1, &wc)) {
+    }
+    mrc_engine_touch(b->e, mrc_engine_qp(b->e, b->qpn[z])); /* of another controller */
+    CHECK_EQ(mrc_engine_qp(b->e, b->qpn[x])->attr.state, MRC_QPS_ERR);
+    CHECK(mrc_engine_tx_pending(b->e));
+    CHECK_EQ(bench_tx(b, BURST), 3);
+    CHECK_EQ(b->sent[y], 3);
+    mrc_engine_qp(b->e, b->qpn[x])->init.recv_cq = 0;
+    bench_close(b);
+}
