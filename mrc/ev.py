@@ -316,7 +316,9 @@ class EvProfile:
         for index, (plane, interface) in enumerate(self.interfaces, 1):
             if plane not in planes:
                 return f"[[plane]] {index}: number: no EV is in plane {plane}"
-            if not 1 <= len(interface.encode()) <= _IFNAME_MAX:
+            if not 1 <= len(interface.encode()) <= _IFNAME_MAX or any(
+                c in "/\0" or c.isspace() for c in interface
+            ):
                 return f"[[plane]] {index}: interface: {interface!r} is no interface name"
             if interface in seen:
                 return f"[[plane]] {index}: interface: {interface!r} occurs twice"

@@ -41,7 +41,6 @@ mask = 0x000F
 from __future__ import annotations
 
 import secrets
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -61,6 +60,7 @@ from .evgen import SPORT_BASE, automatic, combinations, generate
 from .evrowfile import rows_of, template_entries
 from .evrows import RowTable
 from .tomlplace import Place as _Place
+from .tomlplace import parse_toml, read_bytes
 from .tomlplace import shown as _shown
 from .types import EV_MAX, PLANE_MAX, EvFormat
 
@@ -88,14 +88,14 @@ _FIELD_KEYS = {"width", "init", "min", "max", "mask"}
 
 def load_profile(path: Path) -> EvProfile:
     """The profile in a file. OSError, or MrcProfileError that names file, place and reason."""
-    raw = path.read_bytes()
+    raw = read_bytes(path)
     try:
-        document = tomllib.loads(raw.decode("utf-8"))
+        document = parse_toml(raw.decode("utf-8"))
     except UnicodeDecodeError as exc:
         line = raw.count(b"\n", 0, exc.start) + 1
         raise MrcProfileError(f"{path}: line {line}: is not UTF-8 text") from exc
-    except tomllib.TOMLDecodeError as exc:
-        raise MrcProfileError(f"{path}: is not TOML: {exc}") from exc
+    except MrcProfileError as exc:
+        raise MrcProfileError(f"{path}: {exc}") from exc
     return parse_profile(document, str(path))
 
 
@@ -199,7 +199,7 @@ def _deny_file(place: _Place, document: Mapping[str, Any]) -> list[int]:
         try:
             found += [int(word, 0)] if word else []
         except ValueError:
-            place.fail("deny_file", f"{path}: line {number}: {word!r} is not an EV")
+            place.fail("deny_file", f"{path}: line {number}: {word!r:.60} is not an EV")
     return found
 
 

@@ -25,7 +25,6 @@ downlink = [0, 8]          # bits of the destination address that are that numbe
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from ipaddress import IPv6Network
 from typing import Any
@@ -34,7 +33,7 @@ from .errors import MrcProfileError
 from .ev import EvEntry
 from .evgen import SPORT_BASE, scattered
 from .evrows import Bits, EvLayout, Row, RowTable, UsidLayout
-from .tomlplace import Place, shown
+from .tomlplace import Place, parse_toml, shown
 from .types import EV_MAX, PLANE_MAX
 
 __all__ = ["rows_of", "template_entries"]
@@ -57,9 +56,9 @@ def rows_of(place: Place, document: Mapping[str, Any]) -> RowTable:
         here.fail("", str(evs.problem()))
     path = here.file(table, "rows")
     try:
-        rows = tomllib.loads(here.text(path, "rows"))
-    except tomllib.TOMLDecodeError as exc:
-        here.fail("rows", f"{path}: is not TOML: {exc}")
+        rows = parse_toml(here.text(path, "rows"))
+    except MrcProfileError as exc:
+        here.fail("rows", f"{path}: {exc}")
     return _parse_rows(Place(str(path)), rows, evs)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from ipaddress import AddressValueError, IPv6Address
 from pathlib import Path
@@ -11,7 +12,34 @@ from typing import Any, NoReturn
 from .errors import MrcProfileError
 from .evrows import Bits
 
-__all__ = ["Place", "shown"]
+__all__ = ["Place", "parse_toml", "read_bytes", "shown"]
+
+_FILE_MAX = 16 << 20  # bytes; a device that never ends is refused, too
+_INT_SHOWN_BITS = (
+    256  # a longer number is told by its length: its digits may be more than str() has
+)
+
+
+def read_bytes(path: Path) -> bytes:
+    """What a file holds. OSError; MrcProfileError: no such name can be, or it does not end."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_FILE_MAX + 1)
+    except ValueError as exc:  # a zero byte in the name
+        raise MrcProfileError(f"{str(path)!r} is not a file name") from exc
+    if len(raw) > _FILE_MAX:
+        raise MrcProfileError(f"{path}: is longer than {_FILE_MAX} bytes")
+    return raw
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The document. MrcProfileError: the reason, without a place."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError as exc:
+        raise MrcProfileError("is nested too deeply") from exc
+    except ValueError as exc:  # TOMLDecodeError is one; so is what an endless number raises
+        raise MrcProfileError(f"is not TOML: {exc}") from exc
 
 
 def shown(value: object) -> str:
@@ -22,7 +50,10 @@ def shown(value: object) -> str:
         return f"[{', '.join(map(shown, value))}]"
     if isinstance(value, dict):
         return "a table"
-    return repr(value) if isinstance(value, str | int | float) else str(value)
+    if isinstance(value, int):
+        bits = value.bit_length()
+        return str(value) if bits <= _INT_SHOWN_BITS else f"a number of {bits} bits"
+    return repr(value) if isinstance(value, str | float) else str(value)
 
 
 class Place:
@@ -49,11 +80,13 @@ class Place:
     def text(self, path: Path, key: str) -> str:
         """What that file holds."""
         try:
-            return path.read_bytes().decode("utf-8")
+            return read_bytes(path).decode("utf-8")
         except UnicodeDecodeError:
             self.fail(key, f"{path}: is not UTF-8 text")
         except OSError as exc:
             self.fail(key, f"{path}: {exc.strerror}")
+        except MrcProfileError as exc:
+            self.fail(key, str(exc))
 
     def pair(self, table: Mapping[str, Any], key: str, default: Bits) -> Bits:
         """Bits: [lowest, how many]."""
@@ -80,7 +113,7 @@ class Place:
         if not isinstance(value, int) or isinstance(value, bool):
             self.fail(key, f"{shown(value)} is not an integer")
         if not low <= value <= high:
-            self.fail(key, f"{value} is not in {low}..{high}")
+            self.fail(key, f"{shown(value)} is not in {low}..{high}")
         return value
 
     def address(self, table: Mapping[str, Any], key: str) -> IPv6Address | None:
