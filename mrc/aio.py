@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Coroutine
 from ipaddress import IPv6Address
-from typing import NamedTuple, Self, Unpack
+from typing import Any, NamedTuple, Self, Unpack
 
 from ._core import MemWire
 from ._tcp import connect_tcp, resolve
@@ -129,8 +130,7 @@ async def mem_pair(
     wish_b = ConnectionOptions(**options)
     wire = MemWire(ring, seed)
     wire.faults(loss_ppm=loss_ppm, dup_ppm=dup_ppm)
-    socks = socket.socketpair()
-    channels = [Channel(*await asyncio.open_unix_connection(sock=sock)) for sock in socks]
+    channels = await _channel_pair()
     drivers = [
         Driver.attach(None, seed + i, w.dscp, service_time=w.service_time)
         for i, w in enumerate((wish_a, wish_b))
@@ -143,7 +143,7 @@ async def mem_pair(
             port = Port(driver.ctx, Backend.MEM, wire=wire, mem_end=i)
             ends.append(Local(port, IPv6Address(f"fd00:6d72:63::{i + 1}")))
         async with limit(timeout, "the ends did not connect"):
-            a, b = await asyncio.gather(
+            a, b = await _both(
                 greet(drivers[0], channels[0], ends[0], wish_a),
                 _meet_in_memory(drivers[1], channels[1], ends[1], wish_b),
             )
@@ -155,6 +155,37 @@ async def mem_pair(
         for driver in drivers:
             driver.drop()
     return MemPair(a, b, wire)
+
+
+async def _channel_pair() -> list[Channel]:
+    """The ends of a stream within the process. When cancelled nothing of it is left."""
+    socks = socket.socketpair()
+    channels: list[Channel] = []
+    try:
+        for sock in socks:
+            ends = await asyncio.open_unix_connection(sock=sock)
+            channels.append(Channel(*ends))
+    except BaseException:
+        for channel in channels:
+            channel.abort()
+        for sock in socks[len(channels) :]:
+            sock.close()
+        raise
+    return channels
+
+
+async def _both(*ends: Coroutine[Any, Any, Connection]) -> list[Connection]:
+    """Both connections, or none: one that was made is closed when the other was not."""
+    tasks = [asyncio.ensure_future(end) for end in ends]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        for made in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(made, Connection):
+                await made.close(0)
+        raise
 
 
 async def _meet_in_memory(

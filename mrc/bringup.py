@@ -12,6 +12,7 @@ from ipaddress import IPv6Address
 from .cq import CompletionQueue
 from .driver import Driver
 from .errors import MrcUsageError
+from .ev import EvProfile
 from .oob import Agreement, ConnectionInfo, QpInfo, negotiate
 from .options import ConnectionOptions
 from .path import PathTable
@@ -31,11 +32,11 @@ from .types import (
     Recovery,
 )
 
-__all__ = ["RECV_ID", "Half", "Local", "Whole", "complete", "prepare", "route_mtu"]
+__all__ = ["RECV_ID", "Half", "Local", "Whole", "complete", "lanes_towards", "prepare", "route_mtu"]
 
 RECV_ID = 1 << 63  # marks the work request ids of receives
 
-PASSIVE_EVS_MAX = 256
+_PASSIVE_EVS_MAX = 256
 _SPORT_MIN = 1024  # no peer makes us use a port that the system reserves for services
 _IPV6_MTU = 24  # getsockopt of a connected socket; not in the socket module
 # IPv6, UDP, BTH, METH, TSETH, RETH, ImmDt, iCRC (A.1); outer IPv6 and SRH come on top.
@@ -154,6 +155,12 @@ def prepare(driver: Driver, local: Local, options: ConnectionOptions, dst: IPv6A
     return Half(driver, local, options, pd, cq, qp, info)
 
 
+def lanes_towards(options: ConnectionOptions, peer: ConnectionInfo) -> int:
+    """How many the passive side makes: its own profile's, or as many as the peer has, in bounds."""
+    own = options.ev_profile
+    return len(own) if isinstance(own, EvProfile) else min(peer.evs, _PASSIVE_EVS_MAX)
+
+
 def complete(half: Half, peer: ConnectionInfo, *, passive: bool, via: Hashable) -> Whole:
     """Lanes towards the peer, and the queue pair through INIT and RTR to RTS, receives posted.
 
@@ -168,7 +175,7 @@ def complete(half: Half, peer: ConnectionInfo, *, passive: bool, via: Hashable) 
         agreed = negotiate(half.info, peer)
         evs, base = options.evs, options.sport_base
         if passive:  # over ports as the peer's, but the peer does not decide on all our sockets
-            evs, base = min(peer.evs, PASSIVE_EVS_MAX), max(peer.sport_base, _SPORT_MIN)
+            evs, base = lanes_towards(options, peer), max(peer.sport_base, _SPORT_MIN)
         key, path = driver.path(
             local.port,
             options.profile(evs, min(base, 0x10000 - evs)),

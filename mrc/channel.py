@@ -6,11 +6,10 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from .errors import MrcPeerLost, MrcRemoteError, MrcUsageError
-from .oob import FRAME_BYTES_MAX, HELLO_BYTES_MAX, FrameError, decode_body, encode_frame
+from .oob import FRAME_BYTES_MAX, HELLO_BYTES_MAX, FrameError, cost, decode_body, encode_frame
 from .peertext import printable
 
 __all__ = ["Calls", "Channel", "Handler"]
@@ -19,7 +18,9 @@ Handler = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any] | None]]
 
 _BACKLOG_BYTES_MAX = 16 << 20  # a peer that does not read is given up at this point
 _PARKED_MAX = 64  # calls that wait for their handler
+_PARKED_COST_MAX = 8 << 20  # bytes of memory, see oob.cost()
 _RUNNING_MAX = 1024  # calls whose handler runs
+_RUNNING_COST_MAX = 64 << 20
 
 # The kernel notices a vanished host: 10 s idle, then 5 probes 2 s apart; unsent data for 20 s.
 _KEEPALIVE = (
@@ -39,6 +40,7 @@ class Channel:
         self._reader = reader
         self._writer = writer
         self._body_max = HELLO_BYTES_MAX
+        self.cost = 0  # of the latest message, bytes of memory
         sock = writer.get_extra_info("socket")
         if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
             for level, option, value in _KEEPALIVE:
@@ -71,7 +73,10 @@ class Channel:
         if self._writer.transport.get_write_buffer_size() > _BACKLOG_BYTES_MAX:
             self.abort()
             raise MrcPeerLost("the peer does not read its TCP connection")
-        self._writer.write(frame)
+        try:
+            self._writer.write(frame)
+        except RuntimeError as exc:  # the event loop has ended
+            raise MrcPeerLost("the TCP connection to the peer is closed") from exc
 
     async def recv(self) -> dict[str, Any] | None:
         """The next message; None: the stream ended between frames or was reset.
@@ -83,7 +88,9 @@ class Channel:
             size = int.from_bytes(head, "big")
             if size > self._body_max:
                 raise FrameError(f"a frame of {size} bytes is above the limit of {self._body_max}")
-            return decode_body(await self._reader.readexactly(size))
+            body = await self._reader.readexactly(size)
+            self.cost = cost(body)
+            return decode_body(body)
         except asyncio.IncompleteReadError as exc:
             if exc.partial:
                 raise FrameError("the stream ended inside a frame") from exc
@@ -91,11 +98,19 @@ class Channel:
         except OSError:
             return None
 
-    async def close(self) -> None:
-        """Send what is queued, then close. Errors of a dead stream are of no interest here."""
+    async def close(self, timeout: float | None = 1.0) -> None:
+        """Send what is queued, then close; after `timeout` seconds close all the same.
+
+        Errors of a dead stream are of no interest here.
+        """
         self._writer.close()
-        with suppress(OSError):
-            await self._writer.wait_closed()
+        try:
+            async with asyncio.timeout(timeout):
+                await self._writer.wait_closed()
+        except TimeoutError:
+            self.abort()
+        except OSError:
+            pass
 
     def abort(self) -> None:
         """Close now, whatever is queued."""
@@ -109,8 +124,8 @@ class Calls:
         self._channel = channel
         self._handlers: dict[str, Handler] = {}
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
-        self._parked: list[dict[str, Any]] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._parked: list[tuple[dict[str, Any], int]] = []
+        self._running: dict[asyncio.Task[None], int] = {}  # and what each costs
         self._last_id = 0
         self._error: Exception | None = None
 
@@ -121,6 +136,8 @@ class Calls:
         """
         if self._error is not None:
             raise self._error.with_traceback(None)
+        if not isinstance(method, str):
+            raise MrcUsageError(f"the method of a call is text, not {method!r}")
         self._last_id += 1
         call_id = self._last_id
         message = {"type": "call", "id": call_id, "method": method, "params": dict(params)}
@@ -139,37 +156,50 @@ class Calls:
         """Answer calls of this method; calls that came earlier are answered now."""
         self._handlers[method] = handler
         parked, self._parked = self._parked, []
-        for message in parked:
-            self.on_call(message)
+        for message, cost_bytes in parked:
+            self._start(message, cost_bytes)
 
     def on_call(self, message: dict[str, Any]) -> None:
-        """A call came in. One without a handler yet is kept until there is one."""
+        """A call came in, just now. One without a handler yet is kept until there is one."""
         method, params = message.get("method"), message.get("params")
         if not isinstance(method, str) or not isinstance(params, dict):
             raise FrameError("a call without method or params")
         if not isinstance(message.get("id"), int):
             raise FrameError("a call without an id")
+        self._start(message, self._channel.cost)
+
+    def _start(self, message: dict[str, Any], cost_bytes: int) -> None:
+        method, call_id = message["method"], message["id"]
         handler = self._handlers.get(method)
         if handler is None:
-            if len(self._parked) >= _PARKED_MAX:
-                self._answer(message["id"], error=f"nobody serves {method!r} here")
+            held = sum(each for _, each in self._parked)
+            if len(self._parked) >= _PARKED_MAX or held + cost_bytes > _PARKED_COST_MAX:
+                self._answer(call_id, error=f"nobody serves {printable(method, 80)!r} here")
             else:
-                self._parked.append(message)
+                self._parked.append((message, cost_bytes))
             return
-        if len(self._tasks) >= _RUNNING_MAX:
-            self._answer(message["id"], error=f"{_RUNNING_MAX} calls are running here")
+        if len(self._running) >= _RUNNING_MAX:
+            self._answer(call_id, error=f"{_RUNNING_MAX} calls are running here")
             return
-        task = asyncio.get_running_loop().create_task(self._run(handler, message["id"], params))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        if self._running and sum(self._running.values()) + cost_bytes > _RUNNING_COST_MAX:
+            self._answer(call_id, error="the calls that are running here hold too much memory")
+            return
+        run = self._run(handler, call_id, message["params"])
+        task = asyncio.get_running_loop().create_task(run)
+        self._running[task] = cost_bytes
+        task.add_done_callback(self._running.pop)
 
     async def _run(self, handler: Handler, call_id: int, params: dict[str, Any]) -> None:
         try:
-            result = await handler(params)
+            answer = await handler(params)
+            result = {} if answer is None else dict(answer)
+        except asyncio.CancelledError:
+            self._answer(call_id, error="CancelledError: the handler was cancelled")
+            raise
         except Exception as exc:  # noqa: BLE001 - whatever it is, the caller is told
             self._answer(call_id, error=f"{type(exc).__name__}: {exc}"[:2000])
         else:
-            self._answer(call_id, result=dict(result or {}))
+            self._answer(call_id, result=result)
 
     def _answer(self, call_id: int, **content: Any) -> None:
         try:

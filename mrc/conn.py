@@ -365,6 +365,7 @@ class Connection:
 
     async def _close(self, timeout: float | None) -> None:
         over = MrcUsageError("the connection is closed")
+        end = None if timeout is None else self._driver.loop.time() + timeout
         self._refuse(over)
         with suppress(TimeoutError):
             async with limit(timeout, "the connection did not close"):
@@ -381,7 +382,7 @@ class Connection:
         self._transfer.on_completions()
         self._whole.close()
         self._driver.drop()
-        await self._channel.close()
+        await self._channel.close(None if end is None else max(0.1, end - self._driver.loop.time()))
 
     async def __aenter__(self) -> Self:
         return self

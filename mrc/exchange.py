@@ -19,7 +19,7 @@ from .oob import ConnectionInfo, FrameError, hello, parse_hello
 from .options import ConnectionOptions
 from .types import Backend
 
-__all__ = ["answer", "expect_hello", "greet", "local_end"]
+__all__ = ["answer", "expect_hello", "greet", "host_of", "local_end"]
 
 
 def local_end(driver: Driver, channel: Channel, options: ConnectionOptions) -> Local:
@@ -45,7 +45,7 @@ async def greet(
     except BaseException:
         half.close()
         raise
-    whole = complete(half, peer, passive=False, via=_host(channel))
+    whole = complete(half, peer, passive=False, via=host_of(channel))
     try:
         channel.send({"type": "ready"})
         return Connection(whole, channel)
@@ -54,7 +54,7 @@ async def greet(
         raise
 
 
-def _host(channel: Channel) -> Hashable:
+def host_of(channel: Channel) -> Hashable:
     """Who the peer is: the address and zone its stream comes from, whatever it says of itself."""
     name = channel.peername
     return address_of(name) if isinstance(name, tuple) else name
@@ -75,7 +75,7 @@ async def expect_hello(channel: Channel) -> ConnectionInfo:
 
 async def answer(half: Half, channel: Channel, peer: ConnectionInfo) -> Connection:
     """The passive side of the exchange, after the peer's hello."""
-    whole = complete(half, peer, passive=True, via=_host(channel))
+    whole = complete(half, peer, passive=True, via=host_of(channel))
     try:
         channel.send(hello(half.info))
         await _expect_ready(channel)

@@ -30,6 +30,7 @@ __all__ = [
     "FrameError",
     "QpInfo",
     "RemoteRegion",
+    "cost",
     "decode_body",
     "encode_frame",
     "hello",
@@ -42,6 +43,9 @@ REFUSED = "refused by the peer"  # what a peer's own reason is introduced with
 WIRE_VERSIONS = 1  # bitmap of C.2: bit 0 is wire version 1
 FRAME_BYTES_MAX = 4 << 20
 HELLO_BYTES_MAX = 64 << 10  # of a peer that has not said hello yet
+_VALUES_MAX = 1 << 18
+_VALUE_BYTES = 64
+_DEPTH_MAX = 256
 TEXT_MAX = 255  # characters of a name
 _HEAD = 4
 
@@ -53,14 +57,43 @@ class FrameError(ValueError):
 # ---- frames ------------------------------------------------------------------------------------
 
 
+def _values(body: bytes) -> int:
+    """At most so many values are in it. A parsed one takes tens of bytes, written perhaps two."""
+    return body.count(b",") + body.count(b"[") + body.count(b"{")
+
+
+def cost(body: bytes) -> int:
+    """Bytes of memory that the body takes once it is parsed, roughly and rather too many."""
+    return len(body) + _VALUE_BYTES * _values(body)
+
+
+def _check_keys(value: Any, depth: int = 0) -> None:
+    """Keys 1 and "1" would be the same one; and what is nested too deep the peer cannot read."""
+    if depth > _DEPTH_MAX:
+        raise FrameError(f"nested more than {_DEPTH_MAX} deep")
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            raise FrameError("cannot send this as JSON: a key is no text")
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            if isinstance(item, dict | list | tuple):
+                _check_keys(item, depth + 1)
+
+
 def encode_frame(message: Mapping[str, Any]) -> bytes:
     """Length and body. FrameError: too large, or not expressible in strict JSON."""
     try:
+        _check_keys(message)
         body = json.dumps(message, allow_nan=False, separators=(",", ":")).encode()
+    except FrameError:
+        raise
     except (TypeError, ValueError, RecursionError) as exc:
         raise FrameError(f"cannot send this as JSON: {exc}") from exc
     if len(body) > FRAME_BYTES_MAX:
         raise FrameError(f"a message of {len(body)} bytes is above the limit of {FRAME_BYTES_MAX}")
+    if _values(body) > _VALUES_MAX:
+        raise FrameError(f"a message of more than {_VALUES_MAX} values")
     return len(body).to_bytes(_HEAD, "big") + body
 
 
@@ -77,6 +110,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def decode_body(body: bytes) -> dict[str, Any]:
     """The object in a frame. FrameError for anything else."""
+    if _values(body) > _VALUES_MAX:
+        raise FrameError(f"a message of more than {_VALUES_MAX} values")
     try:
         message = json.loads(body, parse_constant=_no_constant, object_pairs_hook=_unique)
     except FrameError:

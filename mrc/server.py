@@ -14,13 +14,14 @@ from typing import Any, Self, Unpack
 from ._children import warn_unclosed
 from ._tcp import address_of, resolve
 from ._waits import Mailbox, limit
-from .bringup import prepare
+from .admission import Admission, Guest
+from .bringup import lanes_towards, prepare
 from .channel import Channel
 from .conn import Connection
 from .device import Context
 from .driver import Driver
 from .errors import MrcError, MrcHandshakeError, MrcUsageError
-from .exchange import answer, local_end
+from .exchange import answer, host_of, local_end
 from .oob import OOB_VERSION, REFUSED, FrameError, parse_hello
 from .options import ConnectionOptions, OptionArgs
 
@@ -28,7 +29,6 @@ __all__ = ["PORT", "Server", "listen"]
 
 PORT = 18515  # of the out-of-band exchange, as perftest has it
 _HELLO_SECONDS = 10.0
-_GREETINGS_MAX = 256
 _UNACCEPTED_MAX = 1024
 _REASONS_MAX = 64
 
@@ -106,6 +106,7 @@ class Server:
         self._driver = driver
         self._server: asyncio.Server | None = None
         self._accepted: Mailbox[Connection] = Mailbox()
+        self._admission = Admission()
         self._greetings: set[asyncio.Task[None]] = set()
         self._closed = False
         self._over: asyncio.Future[None] = driver.loop.create_future()
@@ -148,12 +149,17 @@ class Server:
 
     def _on_stream(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         channel = Channel(reader, writer)
-        if self._closed or len(self._greetings) >= _GREETINGS_MAX:
+        if self._closed:
             channel.abort()
             return
         task = self._driver.loop.create_task(self._meet(channel))
         self._greetings.add(task)
         task.add_done_callback(self._greetings.discard)
+        out = self._admission.enter(Guest(task, host_of(channel), channel))
+        if out is not None:
+            self._count("too many connections are being set up")
+            out.channel.abort()  # here, for its task may not even have begun
+            out.task.cancel()
 
     async def _meet(self, channel: Channel) -> None:
         """One stream: a connection to accept, or closed and counted. Raises nothing."""
@@ -201,8 +207,10 @@ class Server:
         if len(self._accepted) >= _UNACCEPTED_MAX:
             raise MrcHandshakeError("the server does not accept connections at the moment")
         local = local_end(self._driver, channel, self.options)
-        half = prepare(self._driver, local, self.options, peer.qp.gid)
-        conn = await answer(half, channel, peer)
+        lanes = lanes_towards(self.options, peer)
+        async with self._admission.lanes(host_of(channel), lanes):
+            half = prepare(self._driver, local, self.options, peer.qp.gid)
+            conn = await answer(half, channel, peer)
         if self._closed:
             await conn.close(0)
         else:
@@ -223,9 +231,11 @@ class Server:
         self._ending = self._driver.loop.create_task(self._finish())
 
     async def _finish(self) -> None:
+        unaccepted: list[Connection] = []
         with suppress(MrcUsageError):
             while (conn := self._accepted.get_nowait()) is not None:
-                await conn.close(1.0)
+                unaccepted.append(conn)
+        await asyncio.gather(*(conn.close(1.0) for conn in unaccepted), return_exceptions=True)
         await asyncio.gather(*self._greetings, return_exceptions=True)
         self._driver.drop()
         self._over.set_result(None)

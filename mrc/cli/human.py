@@ -10,8 +10,10 @@ from typing import Any
 from mrc.cli import tables
 from mrc.cli.output import Lines, say
 from mrc.cli.units import format_bytes, format_rate
+from mrc.peertext import printable
 
 _EVENTS_SHOWN = 8
+_LINE_MAX = 4000
 _RULE = "- " * 40
 _BOLD, _RED, _GREEN, _YELLOW, _PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m"
 
@@ -28,6 +30,7 @@ class HumanOutput:
         self._both = False
 
     def _line(self, text: str, colour: str = "") -> None:
+        text = printable(text, _LINE_MAX)
         if colour and self._colour:
             text = f"{colour}{text}{_PLAIN}"
         self._lines.write(text)

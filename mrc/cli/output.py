@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, TextIO
 
 from mrc.cli.units import format_bytes, format_rate
+from mrc.peertext import printable
 
 _PREVIOUS_KEPT = 100
 
@@ -65,7 +66,7 @@ def _finite(value: Any) -> Any:
 def say(program: str, text: str) -> None:
     """A line on stderr; nobody listening there is no reason to fail."""
     with contextlib.suppress(OSError):
-        print(f"{program}: {text}", file=sys.stderr, flush=True)
+        print(f"{program}: {printable(text, 4000)}", file=sys.stderr, flush=True)
 
 
 def show_progress(program: str, flow: dict[str, Any]) -> None:

@@ -16,6 +16,13 @@ def pytest_asyncio_loop_factories(config, item):
     return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 
+async def until(condition, seconds=5):
+    """Wait for what no event announces."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - polled as a program would
+            await asyncio.sleep(0.01)
+
+
 class Ends:
     """Two connected ends and what is registered at them."""
 

@@ -13,8 +13,11 @@ import pytest
 import mrc
 from mrc import exchange
 from mrc import server as server_module
+from mrc.admission import Admission
 from mrc.channel import Channel
-from mrc.oob import ConnectionInfo, QpInfo, encode_frame, hello
+from mrc.oob import ConnectionInfo, FrameError, QpInfo, decode_body, encode_frame, hello
+
+from .conftest import until
 
 
 class Rogue(NamedTuple):
@@ -132,7 +135,7 @@ async def test_a_fault_of_ours_in_reading_loses_the_connection(monkeypatch):
 async def test_tables_are_shared_with_whom_they_came_from(monkeypatch):
     """A host that speaks for another's address: nothing of what it says holds for that one."""
     async with await mrc.listen("[::1]:0") as server:
-        monkeypatch.setattr(exchange, "_host", lambda _: "elsewhere")
+        monkeypatch.setattr(exchange, "host_of", lambda _: "elsewhere")
         liar, theirs = await join(server, ports_up=0)
         monkeypatch.undo()
         victim, honest = await join(server)
@@ -212,3 +215,147 @@ async def test_a_channel_that_ends_at_ready_leaves_nothing(monkeypatch):
             with pytest.raises(mrc.MrcPeerLost, match="gone"):
                 await mrc.connect("::1", server.sockname[1], context=ctx, timeout=5)
             assert (len(ctx.pds), len(ctx.cqs), len(ctx.paths)) == (0, 0, 0)
+
+
+# ---- memory, descriptors, time -------------------------------------------------------------
+
+
+async def served(rogue: Rogue, conn: mrc.Connection) -> None:
+    """The connection still works: what was asked before it has been dealt with."""
+
+    async def echo(params):
+        return params
+
+    conn.serve("echo", echo)
+    rogue.say(type="call", id=99, method="echo", params={})
+    assert (await rogue.hear())["id"] == 99
+
+
+async def test_calls_that_nobody_serves_hold_little_memory():
+    """Few bytes of JSON are many of memory: the values count, not the messages."""
+    async with await mrc.listen("[::1]:0") as server:
+        rogue, conn = await join(server)
+        params: dict[str, Any] = {"a": [[]] * 25_000}
+        for number in range(5):
+            rogue.say(type="call", id=number, method="nobody", params=params)
+        told = [await rogue.hear() for _ in range(3)]  # two fit
+        assert [each["id"] for each in told] == [2, 3, 4]
+        assert all("nobody serves" in each["error"] for each in told)
+        await served(rogue, conn)
+        await conn.close(0)
+        rogue.writer.close()
+
+
+async def test_calls_that_run_hold_bounded_memory():
+    async with await mrc.listen("[::1]:0") as server:
+        rogue, conn = await join(server)
+        go = asyncio.Event()
+
+        async def wait(_params):
+            await go.wait()
+
+        conn.serve("wait", wait)
+        for number in range(6):
+            rogue.say(type="call", id=number, method="wait", params={"a": [[]] * 120_000})
+        refused = [await rogue.hear() for _ in range(2)]
+        assert [each["id"] for each in refused] == [4, 5]
+        assert all("memory" in each["error"] for each in refused)
+        go.set()
+        assert sorted([(await rogue.hear())["id"] for _ in range(4)]) == [0, 1, 2, 3]
+        await conn.close(0)
+        rogue.writer.close()
+
+
+def test_a_message_has_bounded_values():
+    body = b'{"a":[' + b"[]," * 300_000 + b"[]]}"
+    with pytest.raises(FrameError, match="values"):
+        decode_body(body)
+    with pytest.raises(FrameError, match="values"):
+        encode_frame({"a": [[]] * 300_000})
+
+
+async def test_the_silent_make_room_for_the_honest():
+    """All from one address, as the busiest one pays first."""
+    async with await mrc.listen("[::1]:0") as server:
+        silent = [await knock(server) for _ in range(300)]
+        conn, accepted = await asyncio.gather(
+            mrc.connect("::1", server.sockname[1], timeout=5), server.accept(5)
+        )
+        assert server.refusals == {"too many connections are being set up": 45}
+        await asyncio.gather(conn.close(), accepted.close())
+        for rogue in silent:
+            rogue.writer.close()
+
+
+async def test_lanes_of_one_host_leave_room_for_others():
+    """What does not fit waits; something smaller, and another host, go first."""
+    admission = Admission()
+    admission._lanes_max = 512
+    inside: list[str] = []
+    leave = asyncio.Event()
+
+    async def enter(name: str, host: str, count: int) -> None:
+        async with admission.lanes(host, count):
+            inside.append(name)
+            await leave.wait()
+
+    asked = (("a1", "a", 256), ("a2", "a", 256), ("a3", "a", 16), ("b1", "b", 128))
+    async with asyncio.TaskGroup() as group:
+        for each in asked:
+            group.create_task(enter(*each))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert inside == ["a1", "a3", "b1"]
+        leave.set()
+    assert inside == ["a1", "a3", "b1", "a2"]
+    assert not admission._lanes
+
+
+async def test_lanes_are_held_until_ready(monkeypatch):
+    async with await mrc.listen("[::1]:0") as server:
+        server._admission._lanes_max = 512
+        greedy = [await knock(server) for _ in range(3)]
+        for number, rogue in enumerate(greedy):
+            rogue.say(**greeting(5000 + number, evs=4096))
+            if number == 0:
+                assert (await rogue.hear())["type"] == "hello"
+        conn, accepted = await asyncio.gather(
+            mrc.connect("::1", server.sockname[1], timeout=5), server.accept(5)
+        )
+        assert len(server.context.paths) == 2
+        await asyncio.gather(conn.close(), accepted.close())
+        for rogue in greedy:
+            rogue.writer.close()
+
+
+async def test_close_ends_in_time_when_the_peer_does_not_read():
+    async with await mrc.listen("[::1]:0") as server:
+        rogue, conn = await join(server)
+        rogue.reader._transport.pause_reading()  # type: ignore[attr-defined]
+
+        async def much(_params):
+            return {"x": "y" * 1_000_000}
+
+        conn.serve("much", much)
+        for number in range(14):
+            rogue.say(type="call", id=number, method="much", params={})
+        queued = conn._channel._writer.transport.get_write_buffer_size
+        await until(lambda: queued() > 5 << 20)
+        await asyncio.wait_for(conn.close(0.2), 5)
+        rogue.writer.transport.abort()
+
+
+async def test_the_unaccepted_are_closed_together():
+    server = await mrc.listen("[::1]:0")
+    rogues = []
+    for _ in range(8):
+        rogue = await knock(server)
+        rogue.say(**greeting())
+        assert (await rogue.hear())["type"] == "hello"
+        rogue.say(type="ready")
+        rogues.append(rogue)
+    await until(lambda: len(server._accepted) == 8)
+    server.close()
+    await server.wait_closed(5)  # each has a second for its goodbye
+    for rogue in rogues:
+        rogue.writer.close()

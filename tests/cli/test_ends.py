@@ -178,3 +178,17 @@ async def test_no_progress_at_all_is_noticed(pair, monkeypatch):
     await pair.run("-n 50 -i 0")
     assert pair.send.code == Exit.PEER
     assert "no progress" in pair.send.json["error"]
+
+
+def test_nothing_a_peer_says_moves_the_cursor(capsys):
+    """Field of every sentence: escapes and line ends of the other side are shown, not obeyed."""
+    words = "\x1b]0;x\x07\r\nmrc-recv: all is well \u202e"
+    shown = r"\x1b]0;x\x07\r\nmrc-recv: all is well \u202e"
+    text = io.StringIO()
+    output = HumanOutput("mrc-recv", Lines(text))
+    output.error(words)
+    output.note(words)
+    output._line(words)
+    out = capsys.readouterr().err + text.getvalue()
+    assert out.count(shown) == 3
+    assert not set(out) & {"\x1b", "\x07", "\r", "\u202e"}
