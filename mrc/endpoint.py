@@ -28,11 +28,12 @@ _TIMEOUT_MAX_NS = 60_000_000_000
 class Endpoint:
     """Made by the context; see Context.endpoint."""
 
-    __slots__ = ("_allowed", "_calls", "_carried", "_next_id", "_round_ns", "planes_up")
+    __slots__ = ("_allowed", "_calls", "_carried", "_next_id", "_round_ns", "in_use", "planes_up")
 
     def __init__(self, pump: Pump) -> None:
         self._calls = Paths(pump)
         self._next_id = 0
+        self.in_use: set[int] = set()  # ids that wait for a result, or that a call will use
         self._round_ns: int | None = None
         self._allowed = PLANES_ALL
         self._carried = PLANES_ALL
@@ -100,6 +101,7 @@ class Endpoint:
         ]
         accepted = self._calls.ep_post(requests) if requests else 0
         self._next_id = (self._next_id + accepted) % _IDS
+        self.in_use.update(ids[:accepted])
         return ids[:accepted]
 
     @staticmethod
@@ -133,11 +135,16 @@ class Endpoint:
             "port_status": int(port_status is not None),
             "port_status_mask": port_status or 0,
         }
-        return self._calls.ep_post([request]) == 1
+        posted = self._calls.ep_post([request]) == 1
+        if posted:
+            self.in_use.add(number)
+        return posted
 
     def poll(self) -> list[tuple[int, ProbeResult]]:
         """(id, result) of the probes that are over since the last call."""
-        return self._calls.ep_poll()
+        found = self._calls.ep_poll()
+        self.in_use.difference_update(number for number, _ in found)
+        return found
 
 
 def _with(mask: int, plane: int, *, up: bool) -> int:

@@ -78,7 +78,8 @@ class BatchResult:
 class Batch:
     """A call on its way: post() until `done`, take() what the endpoint gives.
 
-    MrcControlError, and nothing was sent: EINVAL for a request that cannot be.
+    MrcControlError, and nothing was sent: EINVAL for a request that cannot be, EAGAIN for an id
+    that is in use. drop() when it is over, however that came.
     """
 
     def __init__(
@@ -91,18 +92,26 @@ class Batch:
         dscp: int,
     ) -> None:
         self.ctx = ctx
+        if type(timeout_ns) is not int or type(dscp) is not int:
+            _refuse(errno.EINVAL, f"timeout {timeout_ns!r} or class {dscp!r} is not a number")
         self.ends_ns = ctx.now() + timeout_ns
         self._op = op
         self._dscp = dscp
         self._check(requests, timeout_ns)
+        self._claimed = {r.request_id for r in requests}  # not posted yet; the engine frees others
+        ctx.endpoint.in_use |= self._claimed
         self._todo = deque(requests)
         self._out: set[int] = set()
         self._responses: list[EndpointResponse] = []
         self._missing: list[int] = []
 
     def _check(self, requests: Sequence[EndpointRequest], timeout_ns: int) -> None:
+        if not isinstance(self._op, EndpointOp):
+            _refuse(errno.EINVAL, f"{self._op!r} is no EndpointOp")
         seen: set[int] = set()
+        tables: dict[PathTable, set[int]] = {}
         for r in requests:
+            _check_types(r)
             if not 0 <= r.request_id <= ID_MAX:
                 _refuse(errno.EINVAL, f"request id {r.request_id} is not in 0..{ID_MAX:#x}")
             if r.request_id in seen:
@@ -110,10 +119,14 @@ class Batch:
             seen.add(r.request_id)
             if r.path.closed or r.path.ctx is not self.ctx:
                 _refuse(errno.EINVAL, f"request {r.request_id}: no path table of this context")
-            if r.ev not in {e.value for e in r.path.profile}:
+            if r.path not in tables:
+                tables[r.path] = _evs(r.path)
+            if r.ev not in tables[r.path]:
                 _refuse(errno.EINVAL, f"request {r.request_id}: no EV is {r.ev:#x}")
         if not self.ctx.endpoint.possible(timeout_ns, self._dscp):
             _refuse(errno.EINVAL, f"timeout {timeout_ns} ns or class {self._dscp} is out of range")
+        for number in sorted(seen & self.ctx.endpoint.in_use):
+            _refuse(errno.EAGAIN, f"request {number}: its id waits for an answer of another call")
 
     @property
     def done(self) -> bool:
@@ -121,7 +134,7 @@ class Batch:
         return not self._todo and not self._out
 
     def post(self) -> None:
-        """Send what there is room for. EAGAIN: an id is in use by another call."""
+        """Send what there is room for. What lost its EV or its table meanwhile is missing."""
         while self._todo and len(self._out) < _IN_FLIGHT:
             left = self.ends_ns - self.ctx.now()
             if left <= 0:
@@ -140,10 +153,14 @@ class Batch:
                     port_status=r.port_status_mask if self._op is EndpointOp.PORT_STATUS else None,
                 )
             except MrcUsageError as exc:
-                _refuse(errno.EAGAIN, f"request {r.request_id}: {exc}")
+                if not r.path.closed and r.ev in _evs(r.path):
+                    _refuse(errno.EINVAL, f"request {r.request_id}: {exc}")
+                self._missing.append(self._todo.popleft().request_id)
+                continue
             if not posted:
                 return  # the engine's pool is full for the moment
             self._todo.popleft()
+            self._claimed.discard(r.request_id)
             self._out.add(r.request_id)
 
     def take(self, number: int, result: ProbeResult) -> bool:
@@ -158,6 +175,11 @@ class Batch:
                 EndpointResponse(number, result.port, result.rtt_ns, result.adjusted)
             )
         return True
+
+    def drop(self) -> None:
+        """Ids that were not sent are free."""
+        self.ctx.endpoint.in_use -= self._claimed
+        self._claimed.clear()
 
     def result(self) -> BatchResult:
         """What came; the rest is missing."""
@@ -193,6 +215,22 @@ def send_and_wait(
         raise
     except OSError as exc:
         raise MrcControlError(errno.EIO, f"a port failed: {exc}") from exc
+    finally:
+        batch.drop()
+
+
+def _evs(table: PathTable) -> set[int]:
+    """Those it has now: the controller may have replaced some of its profile."""
+    return {s.ev for s in table.stats()}
+
+
+def _check_types(r: EndpointRequest) -> None:
+    if not isinstance(r, EndpointRequest) or not isinstance(r.path, PathTable):
+        _refuse(errno.EINVAL, f"{r!r:.60} is no EndpointRequest with a path table")
+    if any(type(n) is not int for n in (r.request_id, r.ev, r.port_status_mask)):
+        _refuse(errno.EINVAL, f"request {r.request_id!r}: id, EV or mask is not a number")
+    if not 0 <= r.port_status_mask <= 0xFFFFFFFF or not isinstance(r.service_time, bool):
+        _refuse(errno.EINVAL, f"request {r.request_id}: mask or service_time is out of range")
 
 
 def _refuse(number: int, reason: str) -> NoReturn:

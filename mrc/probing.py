@@ -76,6 +76,7 @@ class Prober:
             return batch.result()
         finally:
             self._batches.remove(batch)
+            batch.drop()
 
     async def _pace(self) -> None:
         """Return when one more probe keeps to the burst and the pace."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -201,3 +202,59 @@ async def test_in_asyncio():
         assert sorted(r.request_id for r in first.responses) == list(range(200))
         assert [r.request_id for r in second.responses] == [0xE000]
         assert all(r.rtt_ns is not None for r in own)
+
+
+# ---- EVs that were replaced; ids of other calls ------------------------------------------------
+
+
+def replaced(side):
+    """The first EV of the path table became another, which its profile object does not know."""
+    old = side.path.stats()[0].ev
+    side.path.replace(old, replace(next(iter(side.path.profile)), value=old ^ 0x0800))
+    return old, old ^ 0x0800
+
+
+def test_the_table_says_which_evs_there_are(answering, refused):
+    old, new = replaced(answering)
+    fine = EndpointRequest(1, answering.path, new)
+    assert send_and_wait(answering.ctx, [fine], timeout_ns=5 * SECOND).error == 0
+    with refused(errno.EINVAL, "request 3: no EV is"):
+        send_and_wait(
+            answering.ctx,
+            [EndpointRequest(2, answering.path, new), EndpointRequest(3, answering.path, old)],
+            timeout_ns=SECOND,
+        )
+    again = [EndpointRequest(2, answering.path, new)]  # nothing was sent: its id is free
+    assert send_and_wait(answering.ctx, again, timeout_ns=5 * SECOND).error == 0
+
+
+def test_an_id_in_use_is_refused_before_anything_is_sent(sides, refused):
+    ctx, some = sides[0].ctx, requests(sides[0], 1, 2, 3)
+    first = Batch(ctx, some[2:], op=EndpointOp.EV_PROBE, timeout_ns=SECOND, dscp=CONTROL_CLASS)
+    with refused(errno.EAGAIN, "request 3"):
+        send_and_wait(ctx, some, timeout_ns=SECOND)
+    assert ctx.endpoint.in_use == {3}
+    first.drop()
+    assert ctx.endpoint.in_use == set()
+
+
+def test_an_ev_replaced_during_the_call_is_missing(sides):
+    ctx, some = sides[0].ctx, requests(sides[0], 1, 2)
+    batch = Batch(ctx, some, op=EndpointOp.EV_PROBE, timeout_ns=SECOND, dscp=CONTROL_CLASS)
+    replaced(sides[0])
+    batch.post()
+    assert batch.result().missing == (1, 2)
+    assert ctx.endpoint.in_use == {1, 2}
+    batch.drop()
+    assert ctx.endpoint.in_use == {2}  # on its way
+
+
+@pytest.mark.parametrize(
+    "more", [{"request_id": 1.0}, {"ev": "1"}, {"port_status_mask": 1 << 40}, {"path": None}]
+)
+def test_requests_of_the_wrong_type(sides, refused, more):
+    (one,) = requests(sides[0], 1)
+    with refused(errno.EINVAL, ""):
+        send_and_wait(sides[0].ctx, [replace(one, **more)], timeout_ns=SECOND)
+    with refused(errno.EINVAL, ""):
+        send_and_wait(sides[0].ctx, [one], timeout_ns=float("nan"))  # type: ignore[arg-type]
