@@ -292,7 +292,10 @@ class Pump:
         return 0 if rc == lib.MRC_ERR_FULL else self._checked(rc, f"post to QP {qpn}")
 
     def post_recv(self, qpn: int, wr_ids: Sequence[int]) -> int:
-        native = ffi.new("uint64_t[]", list(wr_ids))
+        try:
+            native = ffi.new("uint64_t[]", list(wr_ids))
+        except (OverflowError, TypeError) as exc:
+            raise MrcUsageError(f"a work request id is no number of 64 bits: {exc}") from exc
         rc = lib.mrc_pump_post_recv(self.ptr, qpn, native, len(wr_ids))
         return 0 if rc == lib.MRC_ERR_FULL else self._checked(rc, f"post receive to QP {qpn}")
 

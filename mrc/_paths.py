@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ._check import U32_MAX, whole
 from ._core import NEVER, Pump, ev_event, ffi, fill, lib
 from .types import EvEvent, EvState, PathPlanes, PathStats, ProbeResult
 
@@ -76,6 +77,7 @@ class Paths:
         return [_path_stats(out[i]) for i in range(min(n, count))]
 
     def path_set_state(self, path: int, ev: int, state: EvState) -> None:
+        whole("EV", ev, 0, U32_MAX)
         rc = lib.mrc_pump_path_set_state(self._pump.ptr, path, ev, state)
         self._pump.checked(rc, f"EV {ev:#x} to {state.name}")
 
@@ -92,6 +94,8 @@ class Paths:
         self._pump.checked(lib.mrc_pump_path_set_events(self._pump.ptr, path, mask), "event mask")
 
     def path_set_planes(self, path: int, local_up: int, remote_up: int) -> None:
+        for mask in (local_up, remote_up):
+            whole("plane mask", mask, 0, U32_MAX)
         rc = lib.mrc_pump_path_set_planes(self._pump.ptr, path, local_up, remote_up)
         self._pump.checked(rc, "plane masks")
 

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
 
+from ._check import seconds as checked
+
 __all__ = ["Gate", "Mailbox", "limit"]
 
 T = TypeVar("T")
@@ -16,8 +18,11 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def limit(seconds: float | None, what: str) -> AsyncIterator[None]:
-    """TimeoutError that says what did not happen, after that many seconds (None: never)."""
-    scope = asyncio.timeout(seconds)
+    """TimeoutError that says what did not happen, after that many seconds (None: never).
+
+    MrcUsageError: no number of seconds.
+    """
+    scope = asyncio.timeout(checked(seconds))
     try:
         async with scope:
             yield

@@ -6,6 +6,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 
+from ._check import U32_MAX, whole
 from ._children import Children, Owned
 from ._core import records
 from .comp import CompletionChannel
@@ -15,6 +16,7 @@ from .types import WcFlags, WcOpcode, WcStatus, WorkCompletion
 
 __all__ = ["CompletionQueue", "WcBatch", "work_completion"]
 
+_BATCH_MAX = 1 << 24
 _WC = struct.Struct("=QIIIBBBxQ")  # struct mrc_wc
 
 
@@ -24,9 +26,7 @@ class WcBatch:
     __slots__ = ("_bytes", "array", "count", "size")
 
     def __init__(self, size: int = 256) -> None:
-        if size < 1:
-            raise MrcUsageError("a completion batch needs room for at least one")
-        self.size = size
+        self.size = whole("size of a completion batch", size, 1, _BATCH_MAX)
         self.count = 0
         self.array, self._bytes = records("mrc_wc", size)
 
@@ -64,8 +64,8 @@ class CompletionQueue(Owned):
         if channel is not None and channel.ctx is not ctx:
             raise MrcUsageError("completion queue and channel belong to different contexts")
         self.ctx = ctx
-        self.depth = depth
-        self.number = ctx.pump.cq_create(depth)
+        self.depth = whole("depth", depth, 1, U32_MAX)
+        self.number = ctx.pump.cq_create(self.depth)
         self.qps = Children()
         self.channel = channel
         self._unacked = 0
@@ -86,7 +86,7 @@ class CompletionQueue(Owned):
     def poll(self, batch: WcBatch | int = 16) -> WcBatch:
         """Take what is there, without waiting: into the batch given, or a new one of that size."""
         self.require_open()
-        target = WcBatch(batch) if isinstance(batch, int) else batch
+        target = batch if isinstance(batch, WcBatch) else WcBatch(batch)
         target.count = 0
         target.count = self.ctx.pump.cq_poll(self.number, target.array, target.size)
         return target
@@ -113,7 +113,8 @@ class CompletionQueue(Owned):
     def ack_events(self, count: int = 1) -> None:
         """That many events taken from the channel are done with. MrcUsageError: not so many."""
         self.require_open()
-        if not 0 <= count <= self._unacked:
+        whole("count", count, 0, U32_MAX)
+        if count > self._unacked:
             raise MrcUsageError(f"{count} of {self._unacked} events cannot be acknowledged")
         self.ctx.verbs.cq_ack(self.number, count)
         self._unacked -= count

@@ -11,6 +11,7 @@ from enum import IntFlag
 from types import TracebackType
 from typing import Protocol, Self
 
+from ._check import U32_MAX, whole
 from ._children import Children, warn_unclosed
 from ._core import Pin, Pump
 from ._verbs import API_VERSION, Verbs, device_attr
@@ -185,11 +186,11 @@ class Context:
 
         OSError: a port became unusable. MrcUsageError: another thread is inside.
         """
-        return TurnFlags(self.pump.turn(budget))
+        return TurnFlags(self.pump.turn(whole("budget", budget, 0, U32_MAX)))
 
     def wait(self, timeout_ms: int = -1) -> TurnFlags:
         """Block until a turn is due or the time passed (-1: no limit), then one turn."""
-        return TurnFlags(self.pump.wait(timeout_ms))
+        return TurnFlags(self.pump.wait(whole("timeout_ms", timeout_ms, -1, (1 << 31) - 1)))
 
     def now(self) -> int:
         """The clock of all times in events and statistics: monotonic, ns."""

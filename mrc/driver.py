@@ -95,6 +95,8 @@ class Driver:
 
         MrcUsageError: the context is closed, runs on another loop, or has other classes.
         """
+        if ctx is not None and not isinstance(ctx, Context):
+            raise MrcUsageError(f"context {ctx!r} is no Context")
         if ctx is None:
             receive = ReceivePolicy(service_time=service_time)
             ctx = Context(seed=seed, dscp=dscp, receive=receive)

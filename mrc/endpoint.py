@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from ._check import whole
 from ._core import Pump
 from ._paths import Paths
 from .errors import MrcResourceError, MrcUsageError
@@ -41,8 +42,7 @@ class Endpoint:
 
     def set_plane(self, plane: int, *, up: bool) -> None:
         """Use a plane no longer, or again, on all path tables; the peers are told (D.7)."""
-        if not 1 <= plane <= PLANE_MAX:
-            raise MrcUsageError(f"plane {plane} is not in 1..{PLANE_MAX}")
+        whole("plane", plane, 1, PLANE_MAX)
         self._allowed = _with(self._allowed, plane, up=up)
         self._apply()
 
@@ -78,8 +78,7 @@ class Endpoint:
 
         MrcUsageError: no such path or EV. MrcResourceError: ids used up.
         """
-        if not 1 <= timeout_ns <= _TIMEOUT_MAX_NS:
-            raise MrcUsageError(f"a timeout of {timeout_ns} ns is not in 1..{_TIMEOUT_MAX_NS}")
+        whole("timeout in ns", timeout_ns, 1, _TIMEOUT_MAX_NS)
         if not 0 <= dscp < 64 and dscp != CONTROL_CLASS:
             raise MrcUsageError(f"request class {dscp} is not a DSCP in 0..63")
         ids = [(self._next_id + i) % _IDS for i in range(len(evs))]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, TypeVar
 
+from ._check import U32_MAX, seconds, whole
 from .errors import MrcUsageError
 from .types import WcStatus
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["AsyncEvent", "AsyncEvents", "AsyncType", "wait_for"]
 
 T = TypeVar("T")
+_WAIT_MAX_MS = 1_000_000_000
 
 
 class AsyncType(IntEnum):
@@ -80,7 +82,7 @@ class AsyncEvents:
 
     def ack(self, count: int = 1) -> None:
         """That many events are done with: their room is free. MrcUsageError: not so many."""
-        self.ctx.verbs.async_ack(count)
+        self.ctx.verbs.async_ack(whole("count", count, 0, U32_MAX))
 
     def done(self, _event: AsyncEvent) -> None:
         """Acknowledge one event."""
@@ -91,10 +93,11 @@ def wait_for(ctx: Context, take: Callable[[], T | None], timeout: float | None) 
     """Turns of the context until `take` gives something, or the seconds have passed."""
     if ctx.attached is not None:
         raise MrcUsageError("an event loop drives the context: await the event instead")
-    end = None if timeout is None else time.monotonic() + timeout
+    limit = seconds(timeout)
+    end = None if limit is None else time.monotonic() + limit
     while (found := take()) is None:
         left = None if end is None else end - time.monotonic()
         if left is not None and left <= 0:
             return None
-        ctx.wait(-1 if left is None else max(1, int(left * 1000)))
+        ctx.wait(-1 if left is None else min(max(1, int(left * 1000)), _WAIT_MAX_MS))
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
+from ._check import bytes_of
 from ._children import Owned
 from .errors import MrcUsageError
 
@@ -79,7 +80,7 @@ def _mask(fields: object) -> int:
     for name, value in fields.items():
         if name not in _BITS:
             raise MrcUsageError(f"{name} is no field of a queue pair hint")
-        if name == "vendor" and value is not None and len(value) != _VENDOR_BYTES:
-            raise MrcUsageError(f"vendor is {len(value)} bytes, not {_VENDOR_BYTES}")
+        if name == "vendor" and value is not None:
+            bytes_of("vendor", value, _VENDOR_BYTES)
         mask |= _BITS[name]
     return mask

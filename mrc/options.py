@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from types import UnionType
 from typing import Literal, TypedDict
 
+from ._check import whole
 from .cc import CcProfile, NsccConfig
 from .dscp import DscpClasses
 from .errors import MrcUsageError
@@ -14,6 +16,20 @@ from .ev import EvProfile
 from .types import MPR_MAX, PATH_MTUS, TRAIN_MAX, UDP_PORT, Backend, CcKind, EvFormat, Recovery
 
 __all__ = ["ConnectionOptions", "OptionArgs"]
+
+
+_ANY = 1 << 64  # the range is checked where it is known
+_MAY_BE_NONE = ("also_udp_port", "start_psn", "window", "seed")
+_TYPES: dict[str, type | UnionType] = {
+    "ev_profile": EvProfile | str | Path | None,
+    "backend": str,
+    "cc": str | CcProfile,
+    "dscp": DscpClasses | None,
+    "dynamic_mpr": bool,
+    "timestamps": bool,
+    "service_time": bool,
+    "recovery": str,
+}
 
 
 class OptionArgs(TypedDict, total=False):
@@ -111,18 +127,21 @@ class ConnectionOptions:
             ("retry_exp", 0, 25),
             ("udp_port", 1, 0xFFFF),
             ("sack_threshold", 0, 1 << 30),
+            ("also_udp_port", 1, 0xFFFF),
+            ("start_psn", 0, 0xFFFFFF),
+            ("evs", -_ANY, _ANY),
+            ("sport_base", -_ANY, _ANY),
+            ("mtu", -_ANY, _ANY),
+            ("window", -_ANY, _ANY),
+            ("seed", -_ANY, _ANY),
         ):
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise MrcUsageError(f"{name} {value} is not in {low}..{high}")
-        if self.also_udp_port is not None and not 1 <= self.also_udp_port <= 0xFFFF:
-            raise MrcUsageError(f"also_udp_port {self.also_udp_port} is not in 1..65535")
+            if (value := getattr(self, name)) is not None or name not in _MAY_BE_NONE:
+                whole(name, value, low, high)
+        self._check_types()
         if self.mtu not in PATH_MTUS:
             raise MrcUsageError(f"mtu {self.mtu} is not one of {', '.join(map(str, PATH_MTUS))}")
-        if self.train != "auto" and not 1 <= self.train <= TRAIN_MAX:
-            raise MrcUsageError(f"train {self.train} is not auto or 1..{TRAIN_MAX}")
-        if self.start_psn is not None and not 0 <= self.start_psn <= 0xFFFFFF:
-            raise MrcUsageError(f"start_psn {self.start_psn} is not a 24-bit number")
+        if self.train != "auto":
+            whole("train", self.train, 1, TRAIN_MAX)
         if isinstance(self.ev_profile, str | Path):
             object.__setattr__(self, "ev_profile", EvProfile.load(self.ev_profile))
         if self.ev_profile is None:
@@ -130,6 +149,12 @@ class ConnectionOptions:
         self._check_names()
         if not isinstance(self.cc, CcProfile):
             object.__setattr__(self, "cc", _cc_profile(self.cc, self.window))
+
+    def _check_types(self) -> None:
+        """Of what is no number."""
+        for name, kind in _TYPES.items():
+            if not isinstance(value := getattr(self, name), kind):
+                raise MrcUsageError(f"{name} {value!r} is of a type that it cannot be")
 
     def _check_names(self) -> None:
         """Unknown names are refused, and paths that the backend would ignore."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from ._check import nanoseconds
 from ._waits import Gate
 from .device import Context
 from .endpoint import CONTROL_CLASS
@@ -43,11 +44,12 @@ class Prober:
         service_time: bool = False,
     ) -> list[ProbeResult]:
         """One result for each of these EVs, in their order; see Connection.probe_paths()."""
+        timeout_ns = nanoseconds(timeout)
         futures = []
         for ev in evs:
             await self._pace()
             await self._gate.acquire()
-            futures.append(self._post(path, ev, round(timeout * 1e9), dscp, service_time))
+            futures.append(self._post(path, ev, timeout_ns, dscp, service_time))
         return list(await asyncio.gather(*futures))
 
     async def send_and_wait(

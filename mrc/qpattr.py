@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from ipaddress import IPv6Address
 from typing import Any
 
+from ._check import U32_MAX, bytes_of, whole
 from ._verbs import HINT_NONE, QpMask, qp_rules
 from .errors import MrcUsageError
 from .types import MPR_MAX, PATH_MTUS, Access, QpCap, QpState, Recovery
@@ -112,6 +113,13 @@ _RANGE = {
     "max_wimm": (1, 0xFFFF),
     "max_wimm_dest": (1, 0xFFFF),
     "timeout": (0, 24),
+    "sack_threshold": (0, U32_MAX),
+    "path": (0, U32_MAX),
+    "cc": (0, U32_MAX),
+    "hint": (0, U32_MAX),
+    "version": (0, U32_MAX),
+    "access": (0, 0xFF),
+    "cap": (0, U32_MAX),
     "linear_cnt": (0, 7),
     "exp_cnt": (0, 25),
     "train_max": (0, 16),
@@ -212,12 +220,17 @@ def _list(names: Any) -> str:
 
 def _check_ranges(given: dict[str, Any]) -> None:
     for name, (low, high) in _RANGE.items():
-        if name in given and not low <= given[name] <= high:
-            raise MrcUsageError(f"{name} {given[name]} is not in {low}..{high}")
+        if name in given:
+            whole(name, given[name], low, high)
+    for name in ("src", "dst"):
+        if name in given and not isinstance(given[name], IPv6Address):
+            raise MrcUsageError(f"{name} {given[name]!r} is no IPv6Address")
+    if "state" in given and not isinstance(given["state"], QpState):
+        raise MrcUsageError(f"state {given['state']!r} is no QpState")
     if "path_mtu" in given and given["path_mtu"] not in PATH_MTUS:
         raise MrcUsageError(f"path MTU {given['path_mtu']} is not one of {PATH_MTUS}")
-    if "vendor" in given and len(given["vendor"]) != _VENDOR_BYTES:
-        raise MrcUsageError(f"vendor is {len(given['vendor'])} bytes, not {_VENDOR_BYTES}")
+    if "vendor" in given:
+        bytes_of("vendor", given["vendor"], _VENDOR_BYTES)
     for group in GROUPS:
         missing = [name for name in group if name not in given]
         if missing and len(missing) < len(group):
