@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Asynchronous events (MRC C.1): a bounded ring per engine. An event keeps its place until it is
  * acknowledged; when all places are taken further events are counted, and the next one that finds
- * room says how many were lost before it. */
+ * room says how many were lost before it. What a peer can cause at will (its
+ * ports, our paths) never takes the places of an end: such an event replaces an older one about the
+ * same that nobody has taken, and finds no room in the last half. */
 #ifndef MRC_ASYNC_H
 #define MRC_ASYNC_H
 
 #include "mrc_types.h"
 
-enum { MRC_ASYNC_RING = 256 }; /* power of two */
+enum {
+    MRC_ASYNC_RING = 256, /* power of two */
+    MRC_ASYNC_NEWS = 128, /* places up to which peers' ports and paths are told */
+};
 
 struct mrc_async {
     struct mrc_async_event ring[MRC_ASYNC_RING];

@@ -255,9 +255,17 @@ static size_t engine_tx_control(struct mrc_engine *e, struct mrc_tx_pkt *out, si
     return n;
 }
 
-/* Probes ride on any QP that uses the table: they test the path, not the QP. */
-static struct mrc_qp *engine_prober(const struct mrc_path_slot *p)
+enum { ENGINE_PROBERS = 8 }; /* among so many neighbours the QP for a probe is drawn */
+
+/* Probes ride on any QP that uses the table: they test the path, not the QP. Not always on the same
+ * one, whose peer may not answer, and not in turn, or the same entry could meet it every time. */
+static struct mrc_qp *engine_prober(struct mrc_engine *e, struct mrc_path_slot *p)
 {
+    for (uint32_t n = mrc_rand_below(&e->rand, ENGINE_PROBERS); n > 0; n--) {
+        struct mrc_link *first = p->users.next;
+        mrc_list_remove(first);
+        mrc_list_push(&p->users, first);
+    }
     for (struct mrc_link *l = p->users.next; l != &p->users; l = l->next) {
         struct mrc_qp *q = MRC_LIST_OWNER(l, struct mrc_qp, path_link);
         if (q->attr.state == MRC_QPS_RTS)
@@ -271,10 +279,10 @@ static size_t engine_tx_probes(struct mrc_engine *e, struct mrc_tx_pkt *out, siz
     size_t n = 0;
     while (n < max && !mrc_list_empty(&e->probing)) {
         struct mrc_path_slot *p = MRC_LIST_OWNER(e->probing.next, struct mrc_path_slot, probing);
-        struct mrc_qp *q = engine_prober(p);
+        struct mrc_qp *q = NULL;
         uint16_t id = 0;
         uint16_t entry = MRC_EV_NONE;
-        while (q != NULL && n < max &&
+        while (n < max && (q = engine_prober(e, p)) != NULL &&
                (entry = mrc_path_probe_due(p->table, &id, now)) != MRC_EV_NONE)
             mrc_qp_tx_probe(q, entry, id, &out[n++], now);
         mrc_heap_set(&e->timers, &p->timer, mrc_path_deadline(p->table));
@@ -286,15 +294,25 @@ static size_t engine_tx_probes(struct mrc_engine *e, struct mrc_tx_pkt *out, siz
     return n;
 }
 
-size_t mrc_engine_tx(struct mrc_engine *e, struct mrc_tx_pkt *out, size_t max, mrc_ns now)
+/* All but data. */
+static size_t engine_tx_answers(struct mrc_engine *e, struct mrc_tx_pkt *out, size_t max,
+                                mrc_ns now)
 {
     size_t n = engine_tx_control(e, out, max, now);
     if (mrc_ep_tx_pending(&e->ep)) {
         n += mrc_ep_tx(&e->ep, out + n, max - n, now);
         mrc_engine_ep_timer(e);
     }
-    n += engine_tx_probes(e, out + n, max - n, now);
-    return n + mrc_sched_tx(e, out + n, max - n, now);
+    return n + engine_tx_probes(e, out + n, max - n, now);
+}
+
+/* Answers go first, but peers who ask for many must not stop our data: a quarter is kept for it
+ * while some waits. */
+size_t mrc_engine_tx(struct mrc_engine *e, struct mrc_tx_pkt *out, size_t max, mrc_ns now)
+{
+    size_t n = engine_tx_answers(e, out, mrc_sched_pending(e) ? max - max / 4 : max, now);
+    n += mrc_sched_tx(e, out + n, max - n, now);
+    return n + engine_tx_answers(e, out + n, max - n, now); /* what data had no use for */
 }
 
 bool mrc_engine_tx_pending(const struct mrc_engine *e)

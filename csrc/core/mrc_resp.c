@@ -211,10 +211,10 @@ static bool resp_room(struct mrc_resp *r, const struct mrc_resp_ctx *c, const st
     if (l->paused || c->attr->rx_paused != 0) {
         why = MRC_DROP_PAUSED;
         reason = MRC_NACK_NO_RESOURCE;
-    } else if (!next && l->ooo_max != 0 && l->ooo_used >= l->ooo_max) {
+    } else if (!next && mrc_rxload_full(r->rx.ooo_count, l->ooo_used, l->ooo_max)) {
         why = MRC_DROP_NO_BITMAP;
         reason = MRC_NACK_NO_BITMAP;
-    } else if (!next && imm && l->imm_max != 0 && l->imm_used >= l->imm_max) {
+    } else if (!next && imm && mrc_rxload_full(r->stash_count, l->imm_used, l->imm_max)) {
         why = MRC_DROP_NO_BUFFER;
         reason = MRC_NACK_NO_PKT_BUFFER;
     } else {

@@ -17,13 +17,13 @@ static int16_t resp_ack_offset(const struct mrc_resp *r, const struct mrc_sack_d
     return off >= INT16_MIN && off <= INT16_MAX ? (int16_t)off : 0;
 }
 
-/* How close the receive side is to its limits, in percent: what all QPs share, and of this one the
+/* How close the receive side is to its limits, in percent: its part of what all QPs share, the
  * completions that nobody takes and the receives that are left. */
 static uint32_t resp_pressure(const struct mrc_resp *r, const struct mrc_resp_ctx *c)
 {
     const struct mrc_cq *cq = &c->env->cqs.cq[c->recv_cq];
     const uint32_t posted = r->rq_tail - r->rq_head;
-    uint32_t most = mrc_rxload_pressure(&c->env->rx);
+    uint32_t most = mrc_rxload_pressure(&c->env->rx, r->rx.ooo_count, r->stash_count);
     const uint32_t waiting = mrc_rxload_share(cq->tail - cq->head, cq->mask + 1);
     most = waiting > most ? waiting : most;
     if (r->rqmsn_known && posted < r->max_wimm_dest) { /* fewer than may be under way */
@@ -57,7 +57,7 @@ static void resp_put_mpr(struct mrc_resp *r, const struct mrc_resp_ctx *c, struc
 {
     if ((c->attr->cap & MRC_QP_CAP_DYNAMIC_MPR) == 0)
         return;
-    const uint16_t units = mrc_rxload_mpr(&c->env->rx, c->attr->mpr_dest);
+    const uint16_t units = mrc_rxload_mpr(&c->env->rx, r->rx.ooo_count, c->attr->mpr_dest);
     mrc_rxtrack_resize(&r->rx, (uint32_t)units * MRC_MPR_UNIT);
     p->mpr = (uint8_t)units;
 }

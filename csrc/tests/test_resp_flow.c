@@ -84,7 +84,7 @@ static void nacked(const struct mrc_pkt *f, uint8_t reason, enum mrc_drop why)
 TEST(resp_flow__no_bitmap)
 {
     resp_open(false);
-    resp_load()->ooo_max = 2;
+    resp_load()->ooo_max = 4; /* of which two are left to others */
     resp_begin();
     resp_only(2);
     resp_only(4);
@@ -336,13 +336,42 @@ TEST(resp_mpr__follows_the_pool)
         uint16_t units;
     } c[] = {{0, 8}, {50, 8}, {75, 4}, {90, 1}, {100, 1}, {50, 8}, {0, 8}};
     resp_open(true);
-    resp_load()->ooo_max = 100;
-    for (uint32_t i = 0; i < sizeof c / sizeof *c; i++) {
-        resp_load()->ooo_used = c[i].used; /* by other queue pairs */
+    resp_load()->ooo_max = 200;
+    uint32_t i = 0;
+    for (; i < sizeof c / sizeof *c; i++) {
+        resp_load()->ooo_used = resp_qp()->resp.rx.ooo_count = c[i].used;
         CHECK_EQ(asked(i)->mpr, c[i].units);
         CHECK_EQ(resp_qp()->resp.rx.target, c[i].units * 128u);
     }
+    resp_load()->ooo_used = 200; /* by other queue pairs: they are told */
+    resp_qp()->resp.rx.ooo_count = 0;
+    CHECK_EQ(asked(i)->mpr, 8);
     resp_load()->ooo_used = 0;
+    resp_close();
+}
+
+/* A gap that never closes holds half of a pool at most, of what is left the next one half, and so
+ * on: whoever comes late finds room. */
+TEST(resp_flow__no_queue_pair_takes_a_whole_pool)
+{
+    static const uint32_t want[] = {500, 250, 125, 63};
+    uint32_t used = 0;
+    for (uint32_t q = 0; q < 4; q++) {
+        uint32_t own = 0;
+        while (!mrc_rxload_full(own, used, 1000)) {
+            own++;
+            used++;
+        }
+        CHECK_EQ(own, want[q]);
+    }
+    CHECK(!mrc_rxload_full(1u << 20, 1u << 20, 0)); /* no limit */
+    resp_open(false);
+    resp_load()->ooo_max = 100;
+    resp_begin();
+    for (uint32_t k = 0; k < 100; k++)
+        resp_only(2 + k);
+    CHECK_EQ(resp_load()->ooo_used, 50);
+    CHECK_EQ(resp_drops(MRC_DROP_NO_BITMAP), 50);
     resp_close();
 }
 
@@ -363,14 +392,16 @@ TEST(resp_penalty__rises_with_what_is_used)
     static const uint8_t want[] = {0, 0, 0, 63, 127, 127}; /* at 0, 25, 50, 75, 100, 125 % */
     resp_open(false);
     resp_load()->penalty_percent = 50;
-    for (int pool = 0; pool < 2; pool++)
-        for (uint32_t k = 0; k < 6; k++) {
-            resp_load()->ooo_max = resp_load()->imm_max = 4;
-            resp_load()->ooo_used = pool == 0 ? k : 0;
-            resp_load()->imm_used = pool == 1 ? k : 0;
-            CHECK_EQ(asked((uint32_t)pool * 6 + k)->rcv_cwnd_pen, want[k]);
-        }
-    resp_load()->ooo_used = resp_load()->imm_used = 0;
+    resp_load()->ooo_max = resp_load()->imm_max = 8; /* of which the share is half */
+    for (uint32_t k = 0; k < 6; k++) {
+        resp_load()->ooo_used = resp_qp()->resp.rx.ooo_count = k;
+        CHECK_EQ(asked(k)->rcv_cwnd_pen, want[k]);
+        const struct mrc_rxload l = {.imm_max = 8, .imm_used = k, .penalty_percent = 50};
+        CHECK_EQ(mrc_rxload_penalty(&l, mrc_rxload_pressure(&l, 0, k)), want[k]);
+    }
+    resp_qp()->resp.rx.ooo_count = 0; /* all of it held by others: no news for this one's peer */
+    CHECK_EQ(asked(6)->rcv_cwnd_pen, 0);
+    resp_load()->ooo_used = 0;
     resp_close();
 }
 
@@ -428,10 +459,10 @@ TEST(resp_penalty__restore_flag_in_an_episode_and_after_it)
     resp_load()->penalty_percent = 50;
     resp_load()->ooo_max = 4;
     CHECK(!asked(0)->restore_cwnd);
-    resp_load()->ooo_used = 4;
+    resp_load()->ooo_used = resp_qp()->resp.rx.ooo_count = 4;
     for (uint32_t i = 1; i < 40; i++)
         CHECK(asked(i)->restore_cwnd && SACK->rcv_cwnd_pen == 127);
-    resp_load()->ooo_used = 0;
+    resp_load()->ooo_used = resp_qp()->resp.rx.ooo_count = 0;
     for (uint32_t i = 40; i < 40 + MRC_RESTORE_SACKS; i++)
         CHECK(asked(i)->restore_cwnd && SACK->rcv_cwnd_pen == 0);
     CHECK(!asked(40 + MRC_RESTORE_SACKS)->restore_cwnd);
@@ -447,13 +478,13 @@ TEST(resp_penalty__per_queue_pair)
     CHECK(asked(0)->rcv_cwnd_pen == 64 && SACK->restore_cwnd);
     resp_load()->penalty_percent = 50;
     resp_load()->ooo_max = 4;
-    resp_load()->ooo_used = 4;
+    resp_load()->ooo_used = resp_qp()->resp.rx.ooo_count = 4;
     CHECK_EQ(asked(1)->rcv_cwnd_pen, 127);
     a.rx_penalty = MRC_RX_PENALTY_OFF;
     CHECK_EQ(resp_modify(&a, MRC_QP_RX_PENALTY), MRC_OK);
     CHECK_EQ(asked(2)->rcv_cwnd_pen, 0);
     a.rx_penalty = 128;
     CHECK_EQ(resp_modify(&a, MRC_QP_RX_PENALTY), MRC_ERR_INVAL);
-    resp_load()->ooo_used = 0;
+    resp_load()->ooo_used = resp_qp()->resp.rx.ooo_count = 0;
     resp_close();
 }

@@ -418,3 +418,26 @@ TEST(verbs__event_ring_counts_what_it_loses)
     expect(&r, 0, MRC_ASYNC_PORT_ERR, 0, 0);
     rig_close(&r);
 }
+
+/* A peer whose ports flap cannot hide the end of somebody else's queue pair. */
+TEST(verbs__news_of_ports_leave_room_for_an_end)
+{
+    struct rig r;
+    rig_open(&r, 5, MRC_CC_FIXED, false);
+    struct mrc_engine *e = r.s[0].e;
+    for (int i = 0; i < 1001; i++)
+        mrc_engine_event(e, i % 2 == 0 ? MRC_ASYNC_PEER_PORT_ERR : MRC_ASYNC_PEER_PORT_ACTIVE, 0,
+                         3);
+    for (uint32_t id = 1; id < 1000; id++)
+        mrc_engine_event(e, MRC_ASYNC_PATHS_BAD, id, 0);
+    mrc_engine_event(e, MRC_ASYNC_QP_FATAL, 77, 0);
+    struct mrc_async_event ev;
+    CHECK(event(&r, 0, &ev) == 1 && ev.type == MRC_ASYNC_PEER_PORT_ERR && ev.plane == 3);
+    uint32_t n = 1;
+    while (event(&r, 0, &ev) == 1 && ev.type == MRC_ASYNC_PATHS_BAD)
+        CHECK_EQ(ev.id, n++);
+    CHECK_EQ(n, MRC_ASYNC_NEWS);
+    CHECK(ev.type == MRC_ASYNC_QP_FATAL && ev.id == 77);
+    CHECK_EQ(ev.drop_count, 999 - (MRC_ASYNC_NEWS - 1));
+    rig_close(&r);
+}

@@ -20,6 +20,17 @@ static void life_kick(struct world *w, const struct world_flow *f)
 /* No further work; what was accepted must still complete. */
 static void life_stop(struct world_flow *f) { f->load.messages = f->posted; }
 
+/* Unsignaled and acknowledged before the end: no completion, and no later one will speak for it. */
+static void life_settle(struct world *w, struct world_flow *f)
+{
+    struct mrc_qp_stats s;
+    world_completions(w, f->from);
+    if (mrc_qp_stats(w->host[f->from].e, f->qpn_from, &s) != MRC_OK)
+        return;
+    while (f->completed + s.sq_used < f->posted && !f->wr[f->completed % f->slots].signaled)
+        f->completed++;
+}
+
 static void life_check_flushed(struct world *w, const struct world_flow *f)
 {
     const uint32_t i = (uint32_t)(f - w->flow);
@@ -49,7 +60,8 @@ uint32_t world_reset(struct world *w, uint32_t flow)
     life_stop(f);
     life_stop(back);
     for (int side = 0; side < 2; side++) {
-        const struct world_flow *const own = side == 0 ? f : back;
+        struct world_flow *const own = side == 0 ? f : back;
+        life_settle(w, own);
         const int r =
             mrc_qp_modify(w->host[own->from].e, own->qpn_from, &reset, MRC_QP_STATE, w->now);
         if (r <= 0)
@@ -87,6 +99,7 @@ void world_destroy(struct world *w, uint32_t flow)
     f->may_fail = back->may_fail = true;
     if (f->posted != f->completed)
         world_seen(w, WORLD_C_DESTROYED);
+    life_settle(w, f);
     void *const mem = mrc_qp_destroy(w->host[f->from].e, f->qpn_from);
     if (mem == NULL)
         world_fail(w, "mrc_qp_destroy refuses");
@@ -110,6 +123,7 @@ void world_error(struct world *w, uint32_t flow)
     f->may_fail = w->flow[f->reverse].may_fail = true;
     world_seen(w, WORLD_C_ERROR_BY_HAND);
     world_log_note(w, "error", flow, 0, 0);
+    life_settle(w, f);
     if (mrc_qp_modify(w->host[f->from].e, f->qpn_from, &err, MRC_QP_STATE, w->now) != MRC_OK)
         world_fail(w, "mrc_qp_modify to ERR refused");
     world_completions(w, f->from);

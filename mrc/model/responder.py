@@ -127,8 +127,8 @@ class Responder:
         setup, track = self.setup, self.track
         early = psn.diff(a.packet.bth.psn, track.cack) > 1
         waiting = sum(n > track.cack for n in self.stash)
-        bits = early and 0 < setup.ooo_max <= track.ooo_count
-        places = early and a.packet.immdt is not None and 0 < setup.imm_max <= waiting
+        bits = early and 0 < setup.ooo_max <= 2 * track.ooo_count  # half a pool is left to others
+        places = early and a.packet.immdt is not None and 0 < setup.imm_max <= 2 * waiting
         short = {
             Drop.PAUSED: (self.paused, NackReason.NO_RESOURCE),
             Drop.NO_BITMAP: (bits, NackReason.NO_BITMAP),

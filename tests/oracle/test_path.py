@@ -159,6 +159,7 @@ class PathMachine(RuleBasedStateMachine):
     def planes(self, local: int, remote: int) -> None:
         self.core.set_planes(local, remote)
         self.model.set_planes(local, remote)
+        self.tick()  # a probe that fell due while the plane was down
 
     # ---- selection ----
 
