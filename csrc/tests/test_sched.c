@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "mrc_engine_int.h"
+#include "mrc_path_priv.h"
 #include "t.h"
 
 enum { QPS = 6, CCS = 3, EVS = 4, BUF = 1 << 20, MTU = 1024, BURST = 512, DEPTH = 64 };
@@ -457,5 +458,56 @@ TEST(sched__an_overrun_frees_the_window)
     CHECK_EQ(bench_tx(b, BURST), 3);
     CHECK_EQ(b->sent[y], 3);
     mrc_engine_qp(b->e, b->qpn[x])->init.recv_cq = 0;
+    bench_close(b);
+}
+
+/* ---- what goes first ---- */
+
+/* Peers whose packets ask for more answers than a burst holds do not stop our data. */
+TEST(sched__answers_leave_a_quarter_to_data)
+{
+    static const struct mrc_cc_cfg wide = {
+        .kind = MRC_CC_FIXED, .max_cwnd_bytes = 1 << 20, .mtu_bytes = MTU};
+    struct bench *b = bench_open(&wide);
+    const uint32_t x = bench_qp(b, 0, 8);
+    struct mrc_qp *y = mrc_engine_qp(b->e, b->qpn[bench_qp(b, 1, 8)]);
+    y->resp.due_tail = y->resp.due_head + 30; /* asked for */
+    mrc_engine_touch(b->e, y);
+    bench_post(b, x, 10, false);
+    CHECK_EQ(mrc_engine_tx(b->e, b->out, 16, b->now), 16);
+    CHECK_EQ(y->stats.sacks_sent, 12);
+    CHECK_EQ(mrc_engine_tx(b->e, b->out, 64, b->now), 6 + 18); /* what data leaves is theirs */
+    CHECK_EQ(y->stats.sacks_sent, 30);
+    bench_close(b);
+}
+
+/* A table's probes ride on all of its queue pairs, so that one dead peer cannot keep its paths
+ * bad. */
+TEST(sched__probes_ride_on_more_than_one_queue_pair)
+{
+    static const struct mrc_cc_cfg wide = {
+        .kind = MRC_CC_FIXED, .max_cwnd_bytes = 1 << 20, .mtu_bytes = MTU};
+    struct bench *b = bench_open(&wide);
+    uint32_t on[QPS] = {0};
+    for (uint32_t i = 0; i < 3; i++)
+        bench_qp(b, i, 8);
+    for (int k = 0; k < 60; k++) {
+        mrc_path_set_state(b->path, 0, MRC_EV_GOOD, b->now);
+        b->now += MRC_SEC;
+        b->path->min_active = 1;
+        mrc_path_on_loss(b->path, 0, MRC_EV_R_LOSS, b->now, b->now);
+        mrc_engine_touch(b->e, mrc_engine_qp(b->e, b->qpn[0]));
+        CHECK_EQ(mrc_engine_tx(b->e, b->out, 8, b->now), 1);
+        struct mrc_pkt p;
+        uint8_t raw[256];
+        memcpy(raw, b->out[0].hdr, b->out[0].hdr_len);
+        memcpy(raw + b->out[0].hdr_len, b->out[0].tail, b->out[0].tail_len);
+        CHECK(mrc_wire_decode(&p, raw, b->out[0].hdr_len + b->out[0].tail_len, false) ==
+              MRC_WIRE_OK);
+        for (uint32_t i = 0; i < 3; i++)
+            on[i] += p.dqp == 100 + i;
+    }
+    CHECK_EQ(on[0] + on[1] + on[2], 60);
+    CHECK(on[0] > 5 && on[1] > 5 && on[2] > 5);
     bench_close(b);
 }
