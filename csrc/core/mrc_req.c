@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mrc_req.h"
 
+enum { REQ_AHEAD_MAX = 1 << 22 }; /* PSNs sent beyond the last of the oldest request */
+
 /* ---- creation ---- */
 
 size_t mrc_req_bytes(uint32_t window_max, uint32_t sq_depth, uint16_t ev_max)
@@ -65,6 +67,10 @@ void mrc_req_start(struct mrc_req *r, struct mrc_psn sq_psn, mrc_ns now)
     r->recovering = false;
     mrc_req_room_start(r);
     r->touched_count = 0;
+    r->news_ns = 0;
+    r->quiet_since = now;
+    r->stalled_since = MRC_NEVER;
+    r->ack_retry = 0;
     r->error = MRC_WC_SUCCESS;
 }
 
@@ -206,6 +212,9 @@ static bool req_new_allowed(const struct mrc_req *r)
     if (mrc_psn_diff(psn, r->tx.unack) > mrc_req_reach(r))
         return false;
     const struct mrc_wqe *w = &r->sq[r->next & r->sq_mask];
+    if (r->head != r->next && /* beyond, nobody could tell whether that one is behind or ahead */
+        mrc_psn_diff(psn, mrc_wqe_last(&r->sq[r->head & r->sq_mask])) > REQ_AHEAD_MAX)
+        return false;
     return r->next_pkt > 0 || w->opcode != MRC_WR_RDMA_WRITE_WITH_IMM || r->wimm_out < r->max_wimm;
 }
 
@@ -346,6 +355,21 @@ static void req_settle(struct mrc_req *r, const struct mrc_req_ctx *c)
     r->inflight = 0;
 }
 
+/* Since when nothing has come of what is out; not counting the time in which nothing was in flight
+ * because nothing might leave. `first`: nothing had been out before this transmission. */
+static void req_quiet(struct mrc_req *r, const struct mrc_req_ctx *c, bool first, bool sent)
+{
+    if (sent) {
+        if (first)
+            r->quiet_since = c->now;
+        else if (r->stalled_since != MRC_NEVER)
+            r->quiet_since = mrc_min64(c->now, r->quiet_since + c->now - r->stalled_since);
+        r->stalled_since = MRC_NEVER;
+    } else if (r->tx.head == MRC_SLOT_NIL && r->stalled_since == MRC_NEVER) {
+        r->stalled_since = c->now;
+    }
+}
+
 enum mrc_req_block mrc_req_tx(struct mrc_req *r, const struct mrc_req_ctx *c,
                               struct mrc_tx_pkt *out)
 {
@@ -358,8 +382,11 @@ enum mrc_req_block mrc_req_tx(struct mrc_req *r, const struct mrc_req_ctx *c,
         return MRC_REQ_SENT;
     struct mrc_psn psn;
     enum mrc_req_block why = MRC_REQ_IDLE;
-    if (r->hold_at != MRC_NEVER)
+    const bool first = mrc_txtrack_outstanding(&r->tx) == 0;
+    if (r->hold_at != MRC_NEVER) {
+        req_quiet(r, c, first, false);
         return MRC_REQ_IDLE;
+    }
     const bool parked = r->parked != 0;
     mrc_req_unpark(r, c); /* what it lent counts for its own packets */
     /* B.2.3: oldest gap first; one beyond a shrunk window has to wait. */
@@ -367,6 +394,7 @@ enum mrc_req_block mrc_req_tx(struct mrc_req *r, const struct mrc_req_ctx *c,
         why = req_tx_again(r, c, psn, out);
     else if (req_new_allowed(r))
         why = req_tx_new(r, c, out);
+    req_quiet(r, c, first, why == MRC_REQ_SENT);
     if (why == MRC_REQ_SENT && r->probe_at == MRC_NEVER)
         mrc_req_rearm(r, c);
     if (parked && why != MRC_REQ_SENT) {

@@ -53,7 +53,7 @@ struct mrc_req {
     uint32_t next;       /* the one being cut into packets */
     uint32_t tail;       /* next to post */
     uint32_t next_pkt;   /* index of its next packet */
-    uint32_t backlog;    /* packets posted that have not left a first time */
+    uint64_t backlog;    /* packets posted that have not left a first time */
     uint32_t window;     /* PSNs: MPR x 128 in force; the peer may change it (B.12) ... */
     uint32_t window_own; /* ... up to this, which was agreed */
     uint16_t msn;        /* last given out (H18) */
@@ -94,7 +94,7 @@ struct mrc_req {
     uint8_t recovery; /* enum mrc_recovery */
     bool recovering;  /* B.10: until unack reaches recovery_psn */
     struct mrc_psn recovery_psn;
-    uint32_t recovery_order; /* transmissions up to this one are older than the recovery */
+    uint64_t recovery_order; /* transmissions up to this one are older than the recovery */
     uint16_t touched[MRC_TOUCHED_MAX];
     uint16_t touched_count;
     uint8_t error;      /* enum mrc_wc_status; SUCCESS while all is well */
@@ -103,6 +103,10 @@ struct mrc_req {
     mrc_ns room_cut_ns; /* when it was halved last, 0: never */
     mrc_ns hold_at;     /* nothing leaves before; MRC_NEVER */
     mrc_ns no_path_since; /* no EV has been usable since then; MRC_NEVER */
+    mrc_ns news_ns;       /* the peer was last known to have received something new; 0: never */
+    mrc_ns quiet_since;   /* what is out has brought no news, refusal or timeout since */
+    mrc_ns stalled_since; /* nothing is in flight and the rest may not leave; MRC_NEVER */
+    uint32_t ack_retry;   /* B.9 for the wait for a transport ACK: only a completion resets it */
 };
 
 /* Why nothing leaves. */
@@ -195,6 +199,8 @@ static inline int32_t mrc_req_reach(const struct mrc_req *r)
 }
 /* A packet that left once only was answered after so long; timers learn from it. */
 void mrc_req_report_time(struct mrc_req *r, mrc_ns took_ns);
+/* News: what was thought lost or in flight has arrived, so the retry counter starts anew (B.9). */
+void mrc_req_progress(struct mrc_req *r, mrc_ns now);
 /* Interval of the local ACK timer now (B.9). */
 mrc_ns mrc_req_timeout_ns(const struct mrc_req *r);
 /* Lend the room of what is in flight to the other QPs of the controller; and before anything

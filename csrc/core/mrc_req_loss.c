@@ -8,6 +8,7 @@ enum {
     MRC_UNPROVEN_MAX = 256,      /* slots of one EV passed over without proof after one SACK */
     MRC_PROBE_WALK_MAX = 256,    /* slots looked at when a probe is answered */
     MRC_RECOVERY_WALK_MAX = 256, /* slots looked at by the recovery after one SACK */
+    MRC_PROBE_REPAIRS = 4,       /* copies of a packet that probes alone may ask for */
 };
 
 static void req_forget(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_slot *s)
@@ -81,7 +82,7 @@ static bool req_infer_ev(struct mrc_req *r, const struct mrc_req_ctx *c,
     while (i != MRC_SLOT_NIL && unproven < MRC_UNPROVEN_MAX) {
         struct mrc_slot *s = &r->tx.slot[i];
         i = s->ev_next;
-        if (!e->acked_any[cls] || (int32_t)(e->acked_order[cls] - s->order) <= 0)
+        if (!e->acked_any[cls] || e->acked_order[cls] <= s->order)
             break;
         if (req_proven_absent(r, v, s) || req_overdue(r, c, s))
             req_lose_gap(r, c, s);
@@ -166,7 +167,7 @@ static void req_recover(struct mrc_req *r, const struct mrc_req_ctx *c,
     for (uint32_t n = 0; i != MRC_SLOT_NIL && n < MRC_RECOVERY_WALK_MAX; n++) {
         struct mrc_slot *s = &r->tx.slot[i];
         i = s->next;
-        if ((int32_t)(s->order - r->recovery_order) > 0)
+        if (s->order > r->recovery_order)
             break;
         if (!mrc_psn_after(mrc_psn(s->psn), edge) && req_recovery_wants(r, c, v, s))
             mrc_req_lose(r, c, s, MRC_EV_R_LOSS);
@@ -196,7 +197,14 @@ void mrc_req_infer(struct mrc_req *r, const struct mrc_req_ctx *c, const struct 
 /* B.11: the answer left the peer after the probe came in, so what left before the probe and has had
  * its path's normal time is lost. Repairs a lost tail in about two round trips. The first packets
  * on a path have no normal time to go by: there the answer's own round trip serves, if it was short
- * enough to say that nothing is queued. */
+ * enough to say that nothing is queued. Answers to probes say nothing of data, which may never get
+ * through (it is larger): copies of a packet that nobody ever reports end in waiting for the timer,
+ * which spends the retries. */
+static bool req_probe_may_lose(const struct mrc_req *r, const struct mrc_slot *s)
+{
+    return s->rtx < MRC_PROBE_REPAIRS || r->news_ns >= s->sent_ns;
+}
+
 void mrc_req_probe_answered(struct mrc_req *r, const struct mrc_req_ctx *c, mrc_ns sent_ns)
 {
     const mrc_ns calm = mrc_cc_base_rtt(c->cc) + mrc_cc_target_delay(c->cc);
@@ -210,7 +218,7 @@ void mrc_req_probe_answered(struct mrc_req *r, const struct mrc_req_ctx *c, mrc_
             return;
         const bool known = mrc_path_srtt(c->path, s->ev) != 0 || took > calm;
         const mrc_ns normal = known ? req_path_time(r, c, s->ev) : 2 * took;
-        if (c->now - s->sent_ns > mrc_max64(floor, normal))
+        if (c->now - s->sent_ns > mrc_max64(floor, normal) && req_probe_may_lose(r, s))
             mrc_req_lose(r, c, s, MRC_EV_R_LOSS);
     }
 }

@@ -39,8 +39,7 @@ static uint32_t req_received_upto(struct mrc_req *r, const struct mrc_req_ctx *c
     for (struct mrc_psn p = mrc_psn_add(r->tx.unack, 1); mrc_psn_diff(p, cack) <= 0;
          p = mrc_psn_add(p, 1))
         news += req_received(r, c, p, echo && mrc_psn_eq(p, echo_psn)) ? 1 : 0;
-    if (mrc_psn_after(cack, r->tx.unack))
-        mrc_txtrack_advance(&r->tx, cack);
+    mrc_txtrack_advance(&r->tx, cack);
     return news;
 }
 
@@ -104,7 +103,7 @@ static mrc_ns req_rtt_of(mrc_ns sent_ns, mrc_ns now, bool stamped, uint16_t stam
 static bool req_stamp_age(const struct mrc_req *r, const struct mrc_slot *s, mrc_ns now,
                           uint16_t stamp, uint32_t *ticks)
 {
-    const uint32_t oldest = (uint32_t)mrc_tick(now) - s->first_tick;
+    const uint64_t oldest = (uint64_t)mrc_tick(now) - s->first_tick;
     *ticks = (uint16_t)((uint16_t)mrc_tick(now) - stamp);
     return r->timestamps && oldest < MRC_TICK_TURN && *ticks <= oldest;
 }
@@ -246,7 +245,7 @@ enum mrc_wc_status mrc_req_sack(struct mrc_req *r, const struct mrc_req_ctx *c,
     if (!cack_old && !k.old)
         req_mpr(r, c, p);
     if (news > 0 || !mrc_psn_eq(before, r->tx.unack))
-        r->retry = 0; /* B.9 */
+        mrc_req_progress(r, c->now);
     if (news > 0)
         mrc_req_room_news(r, news);
     req_sack_paths(r, c, p);
@@ -355,6 +354,7 @@ static bool req_complete_upto(struct mrc_req *r, const struct mrc_req_ctx *c, st
         r->head++;
         r->ack_at = MRC_NEVER; /* the wait for the next one begins anew */
         r->ack_shift = 0;
+        r->ack_retry = 0;
         r->retry = 0;
     }
     return true;
@@ -393,7 +393,7 @@ enum mrc_wc_status mrc_req_ack(struct mrc_req *r, const struct mrc_req_ctx *c,
     }
     mrc_req_unpark(r, c);
     if (req_received_upto(r, c, psn, psn, false) > 0)
-        r->retry = 0;
+        mrc_req_progress(r, c->now);
     if (!req_complete_upto(r, c, psn))
         return MRC_WC_LOC_QP_OP_ERR;
     mrc_req_rearm(r, c);

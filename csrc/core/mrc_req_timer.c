@@ -8,6 +8,7 @@ enum {
     MRC_PROBE_SHIFT_MAX = 8,
     MRC_RETRY_FOREVER = 25, /* exp_cnt */
 };
+#define MRC_NACK_PACE_NS (5 * MRC_USEC) /* no round trip of software is shorter */
 #define MRC_PROBE_FLOOR_NS (100 * MRC_USEC) /* software (B.11) */
 
 /* ---- local ACK timer ---- */
@@ -34,14 +35,24 @@ void mrc_req_report_time(struct mrc_req *r, mrc_ns took_ns)
     r->report_min_ns = mrc_min64(took_ns, r->report_min_ns);
 }
 
+void mrc_req_progress(struct mrc_req *r, mrc_ns now)
+{
+    r->retry = 0;
+    r->news_ns = r->quiet_since = now;
+}
+
+static enum mrc_wc_status req_spend(const struct mrc_req *r, uint32_t *count)
+{
+    if (r->exp_cnt != MRC_RETRY_FOREVER && *count >= (uint32_t)r->linear_cnt + r->exp_cnt)
+        return MRC_WC_RETRY_EXC_ERR;
+    if (*count < UINT8_MAX)
+        ++*count;
+    return MRC_WC_SUCCESS;
+}
+
 static enum mrc_wc_status req_spend_retry(struct mrc_req *r)
 {
-    if (r->exp_cnt == MRC_RETRY_FOREVER)
-        return MRC_WC_SUCCESS;
-    if (r->retry >= (uint32_t)r->linear_cnt + r->exp_cnt)
-        return MRC_WC_RETRY_EXC_ERR;
-    r->retry++;
-    return MRC_WC_SUCCESS;
+    return r->exp_cnt == MRC_RETRY_FOREVER ? MRC_WC_SUCCESS : req_spend(r, &r->retry);
 }
 
 /* A responder that is short of room says so as often as it is asked: were each round trip of that
@@ -50,7 +61,9 @@ static enum mrc_wc_status req_spend_retry(struct mrc_req *r)
 enum mrc_wc_status mrc_req_nack_retry(struct mrc_req *r, mrc_ns now, mrc_ns round_trip_ns,
                                       bool shortage)
 {
-    const mrc_ns pace = shortage ? req_interval_ns(r, r->retry) : round_trip_ns;
+    const mrc_ns pace =
+        shortage ? req_interval_ns(r, r->retry) : mrc_max64(round_trip_ns, MRC_NACK_PACE_NS);
+    r->quiet_since = now; /* the peer has spoken, and pays by this */
     if (r->nack_counted_ns != 0 && now - r->nack_counted_ns < pace)
         return MRC_WC_SUCCESS;
     r->nack_counted_ns = now;
@@ -74,14 +87,24 @@ static enum mrc_wc_status req_timed_out(struct mrc_req *r, mrc_ns now, mrc_ns in
     return req_spend_retry(r);
 }
 
-/* The timer of a packet starts at its transmission; T is the QP's, so the oldest expires first. */
-static mrc_ns req_timer(const struct mrc_req *r)
+static mrc_ns req_packet_timer(const struct mrc_req *r)
 {
     /* D.6: the timers go on while no path is usable, or a peer that is gone would never be noticed:
      * the probes that should heal a path are answered by its QP. */
     if (r->tx.head == MRC_SLOT_NIL)
         return r->no_path_since == MRC_NEVER ? MRC_NEVER : r->no_path_since + mrc_req_timeout_ns(r);
     return r->tx.slot[r->tx.head].sent_ns + mrc_req_timeout_ns(r);
+}
+
+/* The timer of a packet starts at its transmission; T is the QP's, so the oldest expires first. And
+ * whatever inference has sent again meanwhile, which starts the packet's timer anew: when nothing
+ * has come of all that is out for T, that is a timeout too, or a QP whose data never arrives but
+ * whose probes do would never end. While nothing may leave, that time does not run. */
+static mrc_ns req_timer(const struct mrc_req *r)
+{
+    if (mrc_txtrack_outstanding(&r->tx) > 0 && r->stalled_since == MRC_NEVER)
+        return mrc_min64(req_packet_timer(r), r->quiet_since + mrc_req_timeout_ns(r));
+    return req_packet_timer(r);
 }
 
 /* The longer intervals of B.9 are a wait for the peer, not for the network: what has been out for
@@ -123,6 +146,7 @@ static enum mrc_wc_status req_expire(struct mrc_req *r, const struct mrc_req_ctx
 {
     const mrc_ns t = mrc_req_timeout_ns(r);
     c->stats->timeouts++;
+    r->quiet_since = c->now;
     if (r->tx.head == MRC_SLOT_NIL)
         r->no_path_since = c->now;
     for (uint32_t n = 0; n < MRC_TICK_LOSE_MAX && r->tx.head != MRC_SLOT_NIL; n++) {
@@ -153,7 +177,7 @@ static mrc_ns req_ack_at(const struct mrc_req *r, const struct mrc_req_ctx *c)
 {
     const mrc_ns t = mrc_cc_base_rtt(c->cc) + mrc_cc_target_delay(c->cc);
     return mrc_min64(c->now + (mrc_max64(t, MRC_PROBE_FLOOR_NS) << r->ack_shift),
-                     r->ack_since + mrc_req_timeout_ns(r));
+                     r->ack_since + req_interval_ns(r, r->ack_retry));
 }
 
 /* Is a transport ACK owed that would complete something? The oldest request has arrived, and so has
@@ -188,12 +212,12 @@ void mrc_req_rearm(struct mrc_req *r, const struct mrc_req_ctx *c)
 static enum mrc_wc_status req_ack_late(struct mrc_req *r, const struct mrc_req_ctx *c)
 {
     enum mrc_wc_status status = MRC_WC_SUCCESS;
-    const mrc_ns t = mrc_req_timeout_ns(r);
+    const mrc_ns t = req_interval_ns(r, r->ack_retry);
     r->ack_query_due = true;
     if (r->ack_shift < MRC_PROBE_SHIFT_MAX)
         r->ack_shift++;
     if (c->now - r->ack_since >= t) {
-        status = req_timed_out(r, c->now, t);
+        status = req_spend(r, &r->ack_retry);
         r->ack_since = c->now;
     }
     r->ack_at = req_ack_at(r, c);

@@ -121,7 +121,7 @@ struct mrc_slot *mrc_txtrack_sent(struct mrc_txtrack *t, struct mrc_psn psn, uin
         s->wqe = wqe;
         s->nominal = nominal;
         s->rtx = 0;
-        s->first_tick = (uint32_t)mrc_tick(now);
+        s->first_tick = (uint64_t)mrc_tick(now);
         t->max_sent = psn;
     }
     s->state = MRC_SLOT_INFLIGHT;
@@ -136,7 +136,7 @@ struct mrc_slot *mrc_txtrack_sent(struct mrc_txtrack *t, struct mrc_psn psn, uin
 static void tx_note_arrival(struct mrc_txtrack *t, const struct mrc_slot *s)
 {
     struct mrc_ev_sent *e = &t->ev[s->ev];
-    if (!e->acked_any[s->cls] || (int32_t)(s->order - e->acked_order[s->cls]) > 0) {
+    if (!e->acked_any[s->cls] || s->order > e->acked_order[s->cls]) {
         e->acked_order[s->cls] = s->order;
         e->acked_any[s->cls] = true;
     }
@@ -164,10 +164,14 @@ bool mrc_txtrack_ack(struct mrc_txtrack *t, struct mrc_psn psn, bool echoed)
 void mrc_txtrack_advance(struct mrc_txtrack *t, struct mrc_psn cack)
 {
     MRC_ASSERT(mrc_psn_diff(cack, t->max_sent) <= 0);
-    while (mrc_psn_after(cack, t->unack)) {
-        t->unack = mrc_psn_add(t->unack, 1);
-        struct mrc_slot *s = mrc_txtrack_slot(t, t->unack);
-        MRC_ASSERT(s->state == MRC_SLOT_ACKED && s->psn == t->unack.v);
+    for (;;) {
+        const struct mrc_psn psn = mrc_psn_add(t->unack, 1);
+        struct mrc_slot *s = mrc_txtrack_slot(t, psn);
+        const bool acked = s->state == MRC_SLOT_ACKED && s->psn == psn.v;
+        MRC_ASSERT(acked || !mrc_psn_after(cack, t->unack));
+        if (!acked)
+            break;
+        t->unack = psn;
         s->state = MRC_SLOT_FREE;
         t->acked_count--;
         if (s->ar)

@@ -21,9 +21,10 @@ enum mrc_slot_state {
 enum { MRC_SLOT_NIL = 0xFFFF };
 
 struct mrc_slot {
-    mrc_ns sent_ns;   /* last transmission */
-    uint32_t psn;     /* which PSN the slot holds or held last */
-    uint32_t order;   /* running number of the transmission, wraps */
+    mrc_ns sent_ns;      /* last transmission */
+    uint64_t order;      /* running number of the transmission; never wraps */
+    uint64_t first_tick; /* first transmission, in units of TSETH (A.5) */
+    uint32_t psn;        /* which PSN the slot holds or held last */
     uint32_t wqe;     /* work request it belongs to, free-running index */
     uint16_t ev;      /* entry of the path table; of the last transmission */
     uint16_t nominal; /* bytes, E.1 */
@@ -35,14 +36,13 @@ struct mrc_slot {
     uint8_t rtx;         /* times sent again, saturates */
     uint8_t cls;         /* 0 first transmission class, 1 retransmission class */
     bool ar;             /* carries BTH.A; a retransmission repeats it */
-    uint32_t first_tick; /* first transmission, in units of TSETH (A.5) */
 };
 
 /* Time in units of TSETH: 128 ns. 16 bits of it are sent (A.5). */
 static inline mrc_ns mrc_tick(mrc_ns now) { return now / 128; }
 
 struct mrc_ev_sent {
-    uint32_t acked_order[2]; /* newest transmission known received, per class */
+    uint64_t acked_order[2]; /* newest transmission known received, per class */
     bool acked_any[2];
     bool touched; /* scratch of one SACK */
     uint16_t head[2];
@@ -57,7 +57,7 @@ struct mrc_txtrack {
     uint32_t lost_count;
     uint32_t inflight_count;
     uint32_t acked_count; /* state ACKED: known received above a gap */
-    uint32_t order;
+    uint64_t order;
     uint64_t spurious; /* packets sent again although the original had arrived */
     uint16_t ev_max;
     uint16_t head; /* oldest transmission in flight */
@@ -86,7 +86,9 @@ struct mrc_slot *mrc_txtrack_sent(struct mrc_txtrack *t, struct mrc_psn psn, uin
  * `echoed`: the last transmission is what arrived, not an earlier one; without it the arrival of a
  * packet that was sent more than once says nothing about the EV of its last transmission. */
 bool mrc_txtrack_ack(struct mrc_txtrack *t, struct mrc_psn psn, bool echoed);
-/* Free all slots up to cack; all must have been acknowledged. */
+/* Free all slots up to cack; all must have been acknowledged. And those acknowledged that follow:
+ * unack + 1 is in flight, lost or not sent yet, so that a timer or the schedule knows of it, even
+ * if the peer contradicts itself and reports cack + 1 as received. */
 void mrc_txtrack_advance(struct mrc_txtrack *t, struct mrc_psn cack);
 /* An INFLIGHT slot is lost: it is to be sent again. */
 void mrc_txtrack_lose(struct mrc_txtrack *t, struct mrc_slot *s);

@@ -7,6 +7,8 @@ enum { WRITE = MRC_WR_RDMA_WRITE, LOST = MRC_SLOT_LOST, FLYING = MRC_SLOT_INFLIG
 static uint8_t state_of(const struct rig *r, uint32_t psn)
 {
     const struct mrc_slot *s = mrc_txtrack_find(&req_of(r)->tx, mrc_psn(psn));
+    if (!mrc_psn_after(mrc_psn(psn), req_of(r)->tx.unack))
+        return MRC_SLOT_ACKED;
     return s != NULL ? s->state : MRC_SLOT_FREE;
 }
 
@@ -30,9 +32,10 @@ static void sprayed(struct rig *r, uint32_t count)
 static void hear_bits(struct rig *r, uint64_t bits, uint16_t ooo)
 {
     const uint32_t top = 63 - (uint32_t)__builtin_clzll(bits);
-    struct mrc_pkt f = req_sack(r, REQ_START - 1, REQ_START + top, 0);
-    f.sack_bitmap = bits;
-    f.ooo_count = ooo;
+    const uint32_t in_order = (uint32_t)__builtin_ctzll(~bits);
+    struct mrc_pkt f = req_sack(r, REQ_START - 1 + in_order, REQ_START + top, 0);
+    f.sack_bitmap = bits >> in_order;
+    f.ooo_count = (uint16_t)(ooo - in_order);
     req_hear(r, &f);
 }
 
