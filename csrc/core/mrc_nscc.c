@@ -11,6 +11,8 @@ static const double NSCC_AVG_WEIGHT = 0.0125;
 static const double NSCC_AVG_UNMARKED = 0.25;
 static const double NSCC_BDP_FACTOR = 1.5;
 static const double NSCC_QA_GATE_MAX = 32.0;
+/* No round trip is believed that is shorter than this share of the configured one, or than this. */
+enum { NSCC_BASE_SHARE = 16, NSCC_BASE_FLOOR_NS = 2000 };
 
 static double nscc_max(double a, double b) { return a > b ? a : b; }
 static double nscc_min(double a, double b) { return a < b ? a : b; }
@@ -96,11 +98,14 @@ void mrc_nscc_init(struct mrc_cc *cc, const struct mrc_cc_cfg *asked, mrc_ns now
     n->follow_wnd = n->follow_rtt && asked->max_cwnd_bytes == 0;
 }
 
-/* E.3 step 3: the shortest round trip seen is the base, and the ceiling follows it. */
+/* E.3 step 3: the shortest round trip seen is the base, and the ceiling follows it. But a peer has
+ * a say in what is measured, one lie would stand for ever, and all QPs of the controller live by
+ * it: so none is shorter than a sixteenth of what was configured. */
 static void nscc_base_rtt(struct mrc_cc *cc, mrc_ns rtt)
 {
     struct mrc_nscc *n = &cc->nscc;
-    const double rtt_ns = (double)mrc_max64(rtt, 1);
+    const mrc_ns floor = mrc_max64(cc->cfg.base_rtt_ns / NSCC_BASE_SHARE, NSCC_BASE_FLOOR_NS);
+    const double rtt_ns = (double)mrc_max64(rtt, floor);
     if (rtt_ns >= n->base_rtt_ns)
         return;
     n->base_rtt_ns = rtt_ns;

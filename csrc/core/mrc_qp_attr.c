@@ -104,6 +104,18 @@ static int qp_check_window(const struct mrc_qp *q, uint32_t mask)
     return live && fixed && (mask & MRC_QP_MPR_DEST) != 0 ? MRC_ERR_STATE : MRC_OK;
 }
 
+/* An immediate that was posted could never leave (B.8). */
+static int qp_check_wimm(const struct mrc_qp *q, const struct mrc_qp_attr *a, uint32_t mask)
+{
+    const struct mrc_req *r = &q->req;
+    if ((mask & MRC_QP_WIMM) == 0 || a->max_wimm > 0)
+        return MRC_OK;
+    for (uint32_t i = r->next; i != r->tail; i++)
+        if (r->sq[i & r->sq_mask].opcode == MRC_WR_RDMA_WRITE_WITH_IMM)
+            return MRC_ERR_STATE;
+    return MRC_OK;
+}
+
 void mrc_qp_copy_attr(struct mrc_qp_attr *to, const struct mrc_qp_attr *a, uint32_t mask)
 {
     if ((mask & MRC_QP_ACCESS) != 0)
@@ -237,6 +249,8 @@ int mrc_qp_apply(struct mrc_qp *q, const struct mrc_qp_attr *a, uint32_t mask,
         err = qp_check_rule(q, a->state, mask);
     if (err == MRC_OK)
         err = qp_check_window(q, mask);
+    if (err == MRC_OK)
+        err = qp_check_wimm(q, a, mask);
     if (err != MRC_OK)
         return err;
     mrc_qp_copy_attr(&q->attr, a, mask);

@@ -128,7 +128,8 @@ struct mrc_req_ctx {
     uint32_t pd;
     uint32_t send_cq;
     bool dynamic_mpr;
-    bool no_trim; /* the peer does not answer trimmed packets (B.7) */
+    bool no_trim;      /* the peer does not answer trimmed packets (B.7) */
+    bool service_time; /* the peer takes its own time off the timestamps that it reflects (H11) */
 };
 
 size_t mrc_req_bytes(uint32_t window_max, uint32_t sq_depth, uint16_t ev_max);

@@ -5,7 +5,7 @@
 
 enum {
     MRC_AGE_WALK_MAX = 64,       /* slots looked at by the age rule after one SACK */
-    MRC_UNPROVEN_MAX = 256,      /* slots of one EV passed over without proof after one SACK */
+    MRC_UNPROVEN_MAX = 256,      /* slots passed over without proof after one SACK */
     MRC_PROBE_WALK_MAX = 256,    /* slots looked at when a probe is answered */
     MRC_RECOVERY_WALK_MAX = 256, /* slots looked at by the recovery after one SACK */
     MRC_PROBE_REPAIRS = 4,       /* copies of a packet that probes alone may ask for */
@@ -74,22 +74,26 @@ static bool req_overdue(const struct mrc_req *r, const struct mrc_req_ctx *c,
  * arrived itself is lost; without proof of the latter only after a while. True: look again at the
  * next report. */
 static bool req_infer_ev(struct mrc_req *r, const struct mrc_req_ctx *c,
-                         const struct mrc_req_view *v, uint16_t ev, uint32_t cls)
+                         const struct mrc_req_view *v, uint16_t ev, uint32_t cls, uint32_t *budget)
 {
     const struct mrc_ev_sent *e = &r->tx.ev[ev];
     uint16_t i = e->head[cls];
-    uint32_t unproven = 0; /* a peer that proves nothing must not make us walk the whole window */
-    while (i != MRC_SLOT_NIL && unproven < MRC_UNPROVEN_MAX) {
+    bool unproven = false;
+    while (i != MRC_SLOT_NIL) {
         struct mrc_slot *s = &r->tx.slot[i];
         i = s->ev_next;
         if (!e->acked_any[cls] || e->acked_order[cls] <= s->order)
             break;
-        if (req_proven_absent(r, v, s) || req_overdue(r, c, s))
+        if (req_proven_absent(r, v, s) || req_overdue(r, c, s)) {
             req_lose_gap(r, c, s);
-        else
-            unproven++;
+            continue;
+        }
+        unproven = true;
+        if (*budget == 0)
+            break;
+        --*budget;
     }
-    return unproven > 0;
+    return unproven;
 }
 
 /* A path that died reports nothing: what left long before something that has arrived elsewhere. */
@@ -176,18 +180,32 @@ static void req_recover(struct mrc_req *r, const struct mrc_req_ctx *c,
         r->recovering = false;
 }
 
-void mrc_req_infer(struct mrc_req *r, const struct mrc_req_ctx *c, const struct mrc_req_view *v)
+/* A peer that proves nothing must not make us walk the whole window for each of its packets: one
+ * budget for all EVs, and those that it did not reach come first the next time. */
+static void req_infer_touched(struct mrc_req *r, const struct mrc_req_ctx *c,
+                              const struct mrc_req_view *v)
 {
+    uint32_t budget = MRC_UNPROVEN_MAX;
+    uint16_t again[MRC_TOUCHED_MAX];
     uint16_t kept = 0;
-    for (uint16_t n = 0; n < r->touched_count; n++) {
+    uint16_t n = 0;
+    for (; n < r->touched_count && budget > 0; n++) {
         const uint16_t ev = r->touched[n];
-        const bool first = req_infer_ev(r, c, v, ev, 0);
-        const bool second = req_infer_ev(r, c, v, ev, 1);
+        const bool first = req_infer_ev(r, c, v, ev, 0, &budget);
+        const bool second = req_infer_ev(r, c, v, ev, 1, &budget);
         r->tx.ev[ev].touched = first || second;
         if (first || second)
-            r->touched[kept++] = ev;
+            again[kept++] = ev;
     }
-    r->touched_count = kept;
+    const uint16_t left = (uint16_t)(r->touched_count - n);
+    memmove(r->touched, r->touched + n, left * sizeof r->touched[0]);
+    memcpy(r->touched + left, again, kept * sizeof again[0]);
+    r->touched_count = (uint16_t)(left + kept);
+}
+
+void mrc_req_infer(struct mrc_req *r, const struct mrc_req_ctx *c, const struct mrc_req_view *v)
+{
+    req_infer_touched(r, c, v);
     req_infer_age(r, c, v);
     req_recover(r, c, v);
 }

@@ -89,8 +89,8 @@ static struct mrc_req_view req_view(const struct mrc_req *r, const struct mrc_pk
 enum { MRC_TICK_TURN = 1 << 16 }; /* a timestamp repeats after 8.4 ms */
 
 /* One transmission, and its answer: the time between, less what the peer says it took itself (it
- * adds that to the timestamp it reflects, H11). A turn of the counter later that can no longer be
- * told. */
+ * adds that to the timestamp it reflects, H11: `stamped`, where it said it would). A turn of the
+ * counter later that can no longer be told. */
 static mrc_ns req_rtt_of(mrc_ns sent_ns, mrc_ns now, bool stamped, uint16_t stamp)
 {
     const mrc_ns took = now - sent_ns;
@@ -120,7 +120,7 @@ static bool req_rtt(const struct mrc_req *r, const struct mrc_req_ctx *c, const 
     if (p->pr || !ack_is_news || s->psn != k->ack.v || c->now < s->sent_ns)
         return false;
     if ((s->rtx == 0 && !p->rtx) || (s->rtx == 1 && p->rtx)) {
-        *rtt = req_rtt_of(s->sent_ns, c->now, r->timestamps, p->tx_timestamp);
+        *rtt = req_rtt_of(s->sent_ns, c->now, r->timestamps && c->service_time, p->tx_timestamp);
         *ev = s->ev;
         return true;
     }
@@ -163,7 +163,7 @@ static void req_sack_paths(struct mrc_req *r, const struct mrc_req_ctx *c, const
         if (rec->sent_ns == 0 || rec->id != p->probe_id)
             continue;
         const struct mrc_req_probe probe = *rec;
-        const mrc_ns rtt = req_rtt_of(probe.sent_ns, c->now, true, p->tx_timestamp);
+        const mrc_ns rtt = req_rtt_of(probe.sent_ns, c->now, c->service_time, p->tx_timestamp);
         rec->sent_ns = 0;
         mrc_path_on_answer(c->path, probe.ev, p->mark, c->now);
         if (probe.base) {
@@ -285,7 +285,7 @@ static bool req_nack_rtt(const struct mrc_req *r, const struct mrc_req_ctx *c,
 {
     uint32_t ticks;
     if (s->rtx <= 1) { /* that it names the EV says which one it was */
-        *rtt = req_rtt_of(s->sent_ns, c->now, r->timestamps, p->tx_timestamp);
+        *rtt = req_rtt_of(s->sent_ns, c->now, r->timestamps && c->service_time, p->tx_timestamp);
         return true;
     }
     if (!req_stamp_age(r, s, c->now, p->tx_timestamp, &ticks))

@@ -8,7 +8,7 @@ enum {
     MRC_PROBE_SHIFT_MAX = 8,
     MRC_RETRY_FOREVER = 25, /* exp_cnt */
 };
-#define MRC_NACK_PACE_NS (5 * MRC_USEC) /* no round trip of software is shorter */
+#define MRC_NACK_PACE_NS (5 * MRC_USEC)     /* no round trip of software is shorter */
 #define MRC_PROBE_FLOOR_NS (100 * MRC_USEC) /* software (B.11) */
 
 /* ---- local ACK timer ---- */
@@ -61,8 +61,8 @@ static enum mrc_wc_status req_spend_retry(struct mrc_req *r)
 enum mrc_wc_status mrc_req_nack_retry(struct mrc_req *r, mrc_ns now, mrc_ns round_trip_ns,
                                       bool shortage)
 {
-    const mrc_ns pace =
-        shortage ? req_interval_ns(r, r->retry) : mrc_max64(round_trip_ns, MRC_NACK_PACE_NS);
+    round_trip_ns = mrc_max64(round_trip_ns, MRC_NACK_PACE_NS);
+    const mrc_ns pace = shortage ? req_interval_ns(r, r->retry) : round_trip_ns;
     r->quiet_since = now; /* the peer has spoken, and pays by this */
     if (r->nack_counted_ns != 0 && now - r->nack_counted_ns < pace)
         return MRC_WC_SUCCESS;

@@ -25,17 +25,17 @@ struct mrc_slot {
     uint64_t order;      /* running number of the transmission; never wraps */
     uint64_t first_tick; /* first transmission, in units of TSETH (A.5) */
     uint32_t psn;        /* which PSN the slot holds or held last */
-    uint32_t wqe;     /* work request it belongs to, free-running index */
-    uint16_t ev;      /* entry of the path table; of the last transmission */
-    uint16_t nominal; /* bytes, E.1 */
-    uint16_t prev;    /* send order */
+    uint32_t wqe;        /* work request it belongs to, free-running index */
+    uint16_t ev;         /* entry of the path table; of the last transmission */
+    uint16_t nominal;    /* bytes, E.1 */
+    uint16_t prev;       /* send order */
     uint16_t next;
     uint16_t ev_prev; /* send order on this EV and class */
     uint16_t ev_next;
-    uint8_t state;       /* enum mrc_slot_state */
-    uint8_t rtx;         /* times sent again, saturates */
-    uint8_t cls;         /* 0 first transmission class, 1 retransmission class */
-    bool ar;             /* carries BTH.A; a retransmission repeats it */
+    uint8_t state; /* enum mrc_slot_state */
+    uint8_t rtx;   /* times sent again, saturates */
+    uint8_t cls;   /* 0 first transmission class, 1 retransmission class */
+    bool ar;       /* carries BTH.A; a retransmission repeats it */
 };
 
 /* Time in units of TSETH: 128 ns. 16 bits of it are sent (A.5). */

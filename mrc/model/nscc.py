@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 AVG_WEIGHT = 0.0125  # of a sample in avg_delay (E.3, S17)
 REFERENCE_BDP_BYTES = 150_000  # 100 Gbit/s x 12 us (E.4)
 REFERENCE_DELAY_NS = 12_000
+BASE_SHARE = 16  # of config_base_rtt: no base is shorter
+BASE_FLOOR_NS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,8 @@ class Nscc:
     # ---- routines ------------------------------------------------------------------------------
 
     def _sample(self, rtt: int) -> None:
+        # Not E.3: a peer that lies must not make the base of all it shares with as short as it likes.
+        rtt = max(rtt, self.p.base_rtt_ns // BASE_SHARE, BASE_FLOOR_NS)
         if rtt >= self.base_rtt:
             return
         self.base_rtt = rtt
