@@ -191,3 +191,94 @@ TEST(req_order__a_path_that_was_idle_for_long_condemns_nothing)
     CHECK_EQ(req_qp(&r)->stats.losses_inferred, 0);
     req_close(&r);
 }
+
+/* ---- what a peer may say of time, and what may be changed under queued work ---- */
+
+/* A reflected timestamp that says the whole round trip was the peer's own. */
+TEST(req_rtt__no_base_far_below_what_was_configured)
+{
+    for (uint32_t agreed = 0; agreed < 2; agreed++) {
+        struct rig r;
+        req_open(&r, MRC_CC_NSCC);
+        req_qp(&r)->attr.cap = agreed == 1 ? 0 : MRC_QP_CAP_NO_SERVICE_TIME;
+        req_post(&r, 1, RIG_MTU, WRITE);
+        CHECK_EQ(req_send(&r), 1);
+        r.now += 400 * MRC_USEC;
+        req_hear_sack(&r, REQ_START, REQ_START, REQ_NOMINAL);
+        CHECK_EQ(req_send(&r), 1); /* the probe of the base */
+        r.now += 128 * 1000;
+        struct mrc_pkt f = req_sack(&r, REQ_START, REQ_START, REQ_NOMINAL);
+        f.pr = true;
+        f.probe_id = req_out[0].probe_id;
+        f.tx_timestamp = (uint16_t)(req_out[0].tx_timestamp + 1000);
+        req_hear(&r, &f);
+        const mrc_ns base = mrc_cc_shortest_rtt(&r.s[0].cc);
+        CHECK_EQ(base, agreed == 1 ? r.s[0].cc.cfg.base_rtt_ns / 16 : 128 * 1000);
+        req_close(&r);
+    }
+}
+
+TEST(req_retry__refusals_count_once_in_five_microseconds_at_most)
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    r.s[0].cc.cfg.base_rtt_ns = 32;
+    req_post(&r, 1, 12 * RIG_MTU, WRITE);
+    CHECK_EQ(req_send(&r), 12);
+    for (uint32_t k = 0; k < 12; k++) {
+        r.now += 400;
+        req_hear_nack(&r, REQ_START + k, MRC_NACK_TRIMMED);
+    }
+    CHECK_EQ(req_of(&r)->retry, 1);
+    req_close(&r);
+}
+
+TEST(req_tx__no_limit_of_zero_under_a_queued_immediate) /* B.8 */
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    const struct mrc_qp_attr none = {.max_wimm = 0};
+    req_post(&r, 1, RIG_MTU, MRC_WR_RDMA_WRITE_WITH_IMM);
+    CHECK_EQ(mrc_qp_modify(r.s[0].e, r.s[0].qpn, &none, MRC_QP_WIMM, r.now), MRC_ERR_STATE);
+    CHECK_EQ(req_send(&r), 1);
+    CHECK_EQ(mrc_qp_modify(r.s[0].e, r.s[0].qpn, &none, MRC_QP_WIMM, r.now), MRC_OK);
+    req_close(&r);
+}
+
+/* One message may be 2^31 bytes, and a queue may hold many of them. */
+TEST(req_tx__the_backlog_counts_beyond_32_bits)
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    req_of(&r)->backlog = UINT32_MAX; /* of 512 such messages; no test has the memory */
+    req_post(&r, 1, RIG_MTU, WRITE);
+    CHECK(req_of(&r)->backlog == (uint64_t)UINT32_MAX + 1);
+    req_of(&r)->backlog = 1;
+    CHECK_EQ(req_send(&r), 1);
+    req_close(&r);
+}
+
+/* A peer that proves nothing: what the walk of one SACK did not reach comes first in the next. */
+TEST(req_infer__the_paths_share_one_budget)
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    r.s[0].cc.cfg.max_cwnd_bytes = 4 * REQ_WINDOW * REQ_NOMINAL;
+    req_of(&r)->train_max = 1;
+    req_of(&r)->timeout = 22;
+    req_post(&r, 8, 128 * RIG_MTU, WRITE);
+    CHECK_EQ(req_send(&r), 1024);
+    for (uint32_t k = 0; k < RIG_EVS; k++) { /* the newest of each path has arrived, it says */
+        struct mrc_pkt f = req_sack(&r, REQ_START - 1, REQ_START + 1023 - k, 0);
+        f.ooo_count = 999;
+        req_hear(&r, &f);
+    }
+    CHECK_EQ(req_of(&r)->touched_count, RIG_EVS);
+    const uint16_t first = req_of(&r)->touched[0];
+    struct mrc_pkt f = req_sack(&r, REQ_START - 1, REQ_START + 1023, 0);
+    f.ooo_count = 999;
+    req_hear(&r, &f);
+    CHECK_EQ(req_of(&r)->touched_count, RIG_EVS);
+    CHECK(req_of(&r)->touched[0] != first);
+    req_close(&r);
+}

@@ -192,7 +192,7 @@ class Nscc:
     # ---- routines ------------------------------------------------------------------------------
 
     def _sample(self, rtt: int) -> None:
-        # Not E.3: a peer that lies must not make the base of all it shares with as short as it likes.
+        # Not E.3: a peer must not make the base of all that share the controller what it likes.
         rtt = max(rtt, self.p.base_rtt_ns // BASE_SHARE, BASE_FLOOR_NS)
         if rtt >= self.base_rtt:
             return
