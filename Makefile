@@ -156,6 +156,7 @@ sim: $(B)/vopr ## whole engines in simulated networks: SEEDS=n for seeds 1..n, S
 ifdef SEED
 	$(B)/vopr -v $(SEED)
 else
+	@[[ "$(SEEDS)" =~ ^[1-9][0-9]*$$ ]] || { echo "make: SEEDS=$(SEEDS) is not a number from 1" >&2; exit 2; }
 	@$(B)/vopr -c 1 $(SEEDS) >$(B)/vopr.out 2>&1 && $(B)/vopr -f tools/seedbank.txt >>$(B)/vopr.out 2>&1 || \
 	    { grep -E 'FAIL|PANIC|ERROR' $(B)/vopr.out || tail -20 $(B)/vopr.out; \
 	      echo "replay one: make sim SEED=n" >&2; exit 1; }; \

@@ -22,7 +22,7 @@ from .path import PathTable
 from .port import Port
 from .probing import Prober
 from .receive import ReceivePolicy
-from .types import Backend, EvEvent, TurnFlags
+from .types import UDP_PORT, Backend, EvEvent, TurnFlags
 
 __all__ = ["Driver", "Member"]
 
@@ -218,23 +218,29 @@ class Driver:
         backend: Backend,
         addr: IPv6Address,
         scope_id: int,
-        udp_port: int,
+        udp_port: int | None,
         also: int | None = None,
     ) -> Port:
         """The port of this backend on this address, made when it is not there yet. OSError.
 
-        `also`: a second UDP port on which its packets are taken, exactly that one (H1).
+        udp_port: exactly that one; None: 4791, or the next one that is free. `also`: a second UDP
+        port on which its packets are taken, exactly that one (H1).
         """
         for key in ((backend, IPv6Address(0), 0), (backend, addr, scope_id)):
             if key in self._ports:
-                return self._ports[key]
+                there = self._ports[key]
+                if udp_port not in (None, there.udp_port):
+                    raise MrcUsageError(
+                        f"UDP port {udp_port}: the context receives on {there.udp_port} already"
+                    )
+                return there
         port = Port(
             self.ctx,
             backend,
             addr=addr,
             scope_id=scope_id,
-            udp_port=udp_port,
-            udp_port_tries=_UDP_PORT_TRIES,
+            udp_port=udp_port or UDP_PORT,
+            udp_port_tries=_UDP_PORT_TRIES if udp_port is None else 0,
         )
         self._ports[(backend, addr, scope_id)] = port
         if also is not None and also != port.udp_port:

@@ -13,13 +13,13 @@ from .cc import CcProfile, NsccConfig
 from .dscp import DscpClasses
 from .errors import MrcUsageError
 from .ev import EvProfile
-from .types import MPR_MAX, PATH_MTUS, TRAIN_MAX, UDP_PORT, Backend, CcKind, EvFormat, Recovery
+from .types import MPR_MAX, PATH_MTUS, TRAIN_MAX, Backend, CcKind, EvFormat, Recovery
 
 __all__ = ["ConnectionOptions", "OptionArgs"]
 
 
 _ANY = 1 << 64  # the range is checked where it is known
-_MAY_BE_NONE = ("also_udp_port", "start_psn", "window", "seed")
+_MAY_BE_NONE = ("udp_port", "also_udp_port", "start_psn", "window", "seed")
 _TYPES: dict[str, type | UnionType] = {
     "ev_profile": EvProfile | str | Path | None,
     "backend": str,
@@ -39,7 +39,7 @@ class OptionArgs(TypedDict, total=False):
     sport_base: int
     ev_profile: EvProfile | str | Path | None
     backend: Literal["auto", "udp", "raw", "mem"]
-    udp_port: int
+    udp_port: int | None
     mtu: int
     depth: int
     cc: Literal["nscc", "fixed", "none"] | CcProfile
@@ -71,9 +71,10 @@ class ConnectionOptions:
     or a TOML file). A listener without ev_profile answers over as many EVs as its peer has, at most
     256.
     backend: "auto" is raw for SRv6 profiles, else udp; only raw takes those. udp_port: where we
-    receive; the next free one is taken. mtu: payload bytes of a packet, at most; the route and the
-    peer may lower it. depth: writes in flight. cc, window: controller and its bytes in flight (of
-    fixed exactly, of nscc at most). train: packets sent back to back on one path, and at most so
+    receive, exactly there; None: 4791, or the next free one. mtu: payload bytes of a packet, at
+    most; the route and the peer may lower it. depth: writes in flight. cc, window: controller and
+    its bytes in flight (of fixed exactly, of nscc at most). train: packets sent back to back on one
+    path, and at most so
     many in one message to the kernel. mpr: window of PSNs, units of 128 (B.12). max_wimm:
     immediates in flight (B.8). imm_queue: immediates a receiver may leave unread before its sender
     waits. ack_timeout: 1.024 us x 2^n; retry_linear, retry_exp: how often it is repeated, then
@@ -92,7 +93,7 @@ class ConnectionOptions:
     sport_base: int = 49152
     ev_profile: EvProfile | str | Path | None = None
     backend: Literal["auto", "udp", "raw", "mem"] = "auto"
-    udp_port: int = UDP_PORT
+    udp_port: int | None = None
     mtu: int = 4096
     depth: int = 16
     cc: Literal["nscc", "fixed", "none"] | CcProfile = "nscc"

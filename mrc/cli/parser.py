@@ -124,7 +124,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         "--udp-port",
         type=_checked(_whole, 1, 65535),
         metavar="PORT",
-        help="UDP port on which this end takes data (default 4791, or the next free one)",
+        help="UDP port on which this end takes data, no other (default 4791 or the next free)",
     )
     group.add_argument(
         "--backend",

@@ -10,12 +10,14 @@ import os
 import platform
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
 
 from mrc.cli.options import SendOptions
 from mrc.cli.parser import version
 from mrc.cli.units import rate
+from mrc.dscp import DscpClasses
 from mrc.telemetry import Snapshot, combine_paths, mrc_json, path_json, paths_up
 
 if TYPE_CHECKING:
@@ -231,4 +233,11 @@ def test_start(options: SendOptions) -> dict[str, Any]:
         "window": options.window,
         "train": options.train or "auto",
         "seed": options.seed,
+        "udp_port": options.common.udp_port,
+        "dynamic_mpr": options.dynamic_mpr,
+        "timestamps": options.timestamps,
+        "dscp": ",".join(
+            f"{name}={dscp}"
+            for name, dscp in asdict(options.common.dscp or DscpClasses()).items()
+        ),
     }

@@ -35,6 +35,6 @@ async def test_a_probe_has_an_end(mem, timeout):
 
 async def test_a_context_is_a_context():
     with pytest.raises(mrc.MrcUsageError, match="context"):
-        await mrc.connect("::1", 9, context=5)
+        await mrc.connect("::1", 9, context=5)  # type: ignore[arg-type]
     with pytest.raises(mrc.MrcUsageError, match="context"):
-        await mrc.listen("[::1]:0", context="x")
+        await mrc.listen("[::1]:0", context="x")  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 
 import asyncio
 import socket
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,24 @@ async def test_a_second_port_that_is_taken_is_an_error():
         taken = sock.getsockname()[1]
         with pytest.raises(OSError, match=f"second UDP port {taken}"):
             await mrc.listen("[::1]:0", also_udp_port=taken)
+
+
+async def test_a_port_that_is_named_is_that_one_or_an_error():
+    """So that a firewall's rule can name it."""
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
+        sock.bind(("::1", 0))
+        taken = sock.getsockname()[1]
+        async with await mrc.listen("[::1]:0", backend="udp") as server:
+            with pytest.raises(OSError, match=str(taken)):
+                await mrc.connect("::1", server.sockname[1], udp_port=taken, timeout=5)
+    async with (
+        await mrc.listen("[::1]:0") as server,
+        await mrc.connect("::1", server.sockname[1], udp_port=taken, timeout=5) as conn,
+    ):
+        assert conn.local.qp.udp_port == taken
+        other: dict[str, Any] = {"context": conn.context, "udp_port": 4791, "timeout": 5}
+        with pytest.raises(mrc.MrcUsageError, match=f"receives on {taken} already"):
+            await mrc.connect("::1", server.sockname[1], **other)
 
 
 def test_range():

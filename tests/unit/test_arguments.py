@@ -65,7 +65,7 @@ def test_queue_pair_attributes(side, name, value):
         lambda s: s.cq.ack_events("1"),
         lambda s: mrc.CompletionQueue(s.ctx, -1),
         lambda s: mrc.CompletionQueue(s.ctx, 1 << 40),
-        lambda s: mrc.CompletionQueue(s.ctx, 1.5),
+        lambda s: mrc.CompletionQueue(s.ctx, 1.5),  # type: ignore[arg-type]
         lambda s: s.ctx.async_events.ack(-1),
         lambda s: s.ctx.async_events.ack("x"),
         lambda s: s.ctx.async_events.ack(1 << 40),
@@ -80,9 +80,9 @@ def test_queue_pair_attributes(side, name, value):
         lambda s: s.path.deny("x"),
         lambda s: s.path.deny(-1),
         lambda s: s.path.set_planes(-1, 0),
-        lambda s: mrc.QpHint(s.ctx, vendor="x" * 128),
-        lambda s: mrc.QpHint(s.ctx, vendor=5),
-        lambda s: mrc.QpHint(s.ctx, incast=1.5),
+        lambda s: mrc.QpHint(s.ctx, vendor="x" * 128),  # type: ignore[arg-type]
+        lambda s: mrc.QpHint(s.ctx, vendor=5),  # type: ignore[arg-type]
+        lambda s: mrc.QpHint(s.ctx, incast=1.5),  # type: ignore[arg-type]
     ],
 )
 def test_calls(side, call):

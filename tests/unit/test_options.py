@@ -105,5 +105,5 @@ def test_dscp_classes_have_six_bits_and_nothing_sent_looks_trimmed():
 
 def test_data_port_is_4791_unless_said_otherwise():
     assert mrc.types.UDP_PORT == 4791  # H1
-    assert ConnectionOptions().udp_port == 4791
+    assert ConnectionOptions().udp_port is None
     assert ConnectionOptions(udp_port=4971).udp_port == 4971
