@@ -37,7 +37,7 @@ def test_a_context_closed_under_a_thread_that_turns_tells_it():
     """A close is refused, or the other thread's next call is: never a crash."""
     for _ in range(50):
         context = mrc.Context()
-        errors: list[BaseException] = []
+        errors: list[str] = []
 
         def turn(context=context, errors=errors):
             while not errors:
