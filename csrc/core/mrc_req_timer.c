@@ -43,17 +43,15 @@ void mrc_req_progress(struct mrc_req *r, mrc_ns now)
 
 static enum mrc_wc_status req_spend(const struct mrc_req *r, uint32_t *count)
 {
-    if (r->exp_cnt != MRC_RETRY_FOREVER && *count >= (uint32_t)r->linear_cnt + r->exp_cnt)
+    if (r->exp_cnt == MRC_RETRY_FOREVER)
+        return MRC_WC_SUCCESS;
+    if (*count >= (uint32_t)r->linear_cnt + r->exp_cnt)
         return MRC_WC_RETRY_EXC_ERR;
-    if (*count < UINT8_MAX)
-        ++*count;
+    ++*count;
     return MRC_WC_SUCCESS;
 }
 
-static enum mrc_wc_status req_spend_retry(struct mrc_req *r)
-{
-    return r->exp_cnt == MRC_RETRY_FOREVER ? MRC_WC_SUCCESS : req_spend(r, &r->retry);
-}
+static enum mrc_wc_status req_spend_retry(struct mrc_req *r) { return req_spend(r, &r->retry); }
 
 /* A responder that is short of room says so as often as it is asked: were each round trip of that
  * to count, a shortage of some milliseconds would be the end. It may last as long as silence may.
