@@ -27,6 +27,7 @@ __all__ = [
 
 # At a time: half of what a peer answers back to back (F.1), and of what the engine has room for.
 _IN_FLIGHT = 128
+_PACE_NS = 20_000  # and half as fast as it answers for long
 _GRACE_NS = 1_000_000_000
 
 
@@ -102,6 +103,7 @@ class Batch:
         ctx.endpoint.in_use |= self._claimed
         self._todo = deque(requests)
         self._out: set[int] = set()
+        self._paced_until = 0  # ns of the context's clock
         self._responses: list[EndpointResponse] = []
         self._missing: list[int] = []
 
@@ -141,6 +143,8 @@ class Batch:
                 self._missing += [r.request_id for r in self._todo]
                 self._todo.clear()
                 return
+            if self.early_ns > 0:
+                return
             r = self._todo[0]
             try:
                 posted = self.ctx.endpoint.post_one(
@@ -162,6 +166,14 @@ class Batch:
             self._todo.popleft()
             self._claimed.discard(r.request_id)
             self._out.add(r.request_id)
+            self._paced_until = max(self._paced_until, self.ctx.now()) + _PACE_NS
+
+    @property
+    def early_ns(self) -> int:
+        """For how long nothing more may be sent, or the peer would not answer it; 0: for none."""
+        if not self._todo:
+            return 0
+        return max(0, self._paced_until - self.ctx.now() - _IN_FLIGHT * _PACE_NS)
 
     def take(self, number: int, result: ProbeResult) -> bool:
         """One result; whether it was ours."""
@@ -208,7 +220,8 @@ def send_and_wait(
             batch.post()
             if batch.done or ctx.now() > batch.ends_ns + _GRACE_NS:
                 return batch.result()
-            ctx.wait(max(1, (batch.ends_ns + _GRACE_NS - ctx.now()) // 1_000_000))
+            left = batch.early_ns or batch.ends_ns + _GRACE_NS - ctx.now()
+            ctx.wait(max(1, left // 1_000_000))
             for number, result in ctx.endpoint.poll():
                 batch.take(number, result)
     except MrcControlError:

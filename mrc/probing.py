@@ -71,6 +71,9 @@ class Prober:
                 if batch.done:
                     return batch.result()
                 self._batch_news.clear()
+                if early := batch.early_ns:
+                    await asyncio.sleep(early / 1e9)
+                    continue
                 left = (batch.ends_ns - self._ctx.now()) / 1e9
                 async with asyncio.timeout_at(loop.time() + left + 1):
                     await self._batch_news.wait()

@@ -40,4 +40,5 @@ TEST(req_timer__the_window_is_lent_while_the_peer_is_awaited)
     req_hear(&r, &all);
     CHECK_EQ(req_of(&r)->inflight, 0);
     CHECK_EQ(cc->inflight, 0);
+    req_close(&r);
 }

@@ -105,7 +105,7 @@ def test_calls(side, call):
         {"train": "x"},
         {"train": 1.5},
         {"ack_timeout": 1.5},
-        {"udp_port": None},
+        {"udp_port": "x"},
         {"also_udp_port": "x"},
         {"start_psn": 0.5},
         {"seed": "x"},
