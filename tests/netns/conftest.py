@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tools.netlab import Fabric, FabricSpec, why_unavailable
+from mrc.lab import Fabric, FabricSpec, why_unavailable
 
 REQUIRE = "MRC_REQUIRE_NETNS"
 

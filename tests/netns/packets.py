@@ -5,7 +5,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
-from tools.netlab import Path, Role, carrier, host_address, usid
+from mrc.lab import Path, Role, carrier, host_address, usid
 
 UDP_PORT = 4791
 ETHERNET = 14

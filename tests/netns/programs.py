@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from tools.netlab import Fabric, Mode
+from mrc.lab import Fabric, Mode
 
 from .world import wait_for
 

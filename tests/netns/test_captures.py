@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from mrc.lab import Capture, Fabric, Mode, Role, carrier, usid
+from mrc.lab import Path as NetPath
 from mrc.model import ip
 from mrc.model.wire import Op
-from tools.netlab import Capture, Fabric, Mode, Role, carrier, usid
-from tools.netlab import Path as NetPath
 
 from .conftest import skip_or_fail
 from .packets import captured_packets

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from tools.netlab import Fabric, FabricSpec, Mode, spine_of
-from tools.netlab.check import check_paths
+from mrc.lab import Fabric, FabricSpec, Mode, spine_of
+from mrc.lab.check import check_paths
 
 from .packets import ipv6, outer_source, srh, udp_in_ipv6
 from .world import WAIT_S, inbox, lane, received

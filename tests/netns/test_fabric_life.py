@@ -9,8 +9,8 @@ from pathlib import Path as FilePath
 
 import pytest
 
-from tools.netlab import Fabric, FabricSpec, cleanup_stale, why_unavailable
-from tools.netlab.check import check_paths
+from mrc.lab import Fabric, FabricSpec, cleanup_stale, why_unavailable
+from mrc.lab.check import check_paths
 
 from .conftest import skip_or_fail
 from .world import WAIT_S, comm, running, wait_for
@@ -46,7 +46,7 @@ def test_down_leaves_nothing_behind(netns):
 
 PROGRAM = """
 import sys, time
-from tools.netlab import Fabric, FabricSpec
+from mrc.lab import Fabric, FabricSpec
 fabric = Fabric(FabricSpec(planes=1, spines=1)).up()
 sleeper = fabric.hosts[0].exec(["sleep", "1000"])
 while open(f"/proc/{sleeper.pid}/comm").read().strip() != "sleep":
@@ -93,13 +93,13 @@ def test_stale_processes_are_found_when_even_the_holder_was_killed(netns):
 
 def test_an_ordinary_user_gets_a_fabric_too(netns):
     """In a user namespace; when the tests run as root, as the user nobody."""
-    argv = ["python3", "-B", "-m", "tools.netlab", "check", "--planes", "2"]
+    argv = ["python3", "-B", "-m", "mrc.lab", "check", "--planes", "2"]
     if os.geteuid() != 0:
         argv[0] = sys.executable
     else:
         argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *argv]
         argv[argv.index("python3")] = "/usr/bin/python3"
-        trial = [*argv[:5], "-B", "-c", "import tools.netlab"]
+        trial = [*argv[:5], "-B", "-c", "import mrc.lab"]
         readable = subprocess.run(trial, cwd=ROOT, check=False)
         if readable.returncode != 0:
             pytest.skip("the user nobody cannot read this checkout")
@@ -114,7 +114,7 @@ def test_an_ordinary_user_gets_a_fabric_too(netns):
 def test_where_namespaces_are_off_the_setting_is_named(netns, setting: str):
     if error := why_unavailable(userns=True):
         skip_or_fail(str(error))
-    inner = f"echo 0 >/proc/sys/user/{setting} && exec $PYTHON -m tools.netlab check --userns"
+    inner = f"echo 0 >/proc/sys/user/{setting} && exec $PYTHON -m mrc.lab check --userns"
     done = subprocess.run(
         ["unshare", "--user", "--map-root-user", "sh", "-c", inner],
         cwd=ROOT,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mrc.lab import Capture, Fabric, Mode, spine_of
+from mrc.lab.config import t1_ns
 from mrc.model import ip
-from tools.netlab import Capture, Fabric, Mode, spine_of
-from tools.netlab.config import t1_ns
 
 from .conftest import skip_or_fail
 from .packets import captured_packets

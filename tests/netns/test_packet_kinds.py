@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from mrc import scapy_layers as layers
-from tools.netlab import Capture, Fabric, Mode
+from mrc.lab import Capture, Fabric, Mode
 
 from .conftest import skip_or_fail
 from .packets import captured_packets

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.netlab import Fabric, Mode, Role, carrier, host_address, usid
+from mrc.lab import Fabric, Mode, Role, carrier, host_address, usid
 
 from .programs import Pair
 from .test_transfer import assert_even, assert_verified, forwarded

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.netlab import Fabric, Mode, SpineCounters, spine_of
+from mrc.lab import Fabric, Mode, SpineCounters, spine_of
 
 from .programs import Pair, Transfer
 

@@ -6,7 +6,7 @@ import socket
 import time
 from pathlib import Path as FilePath
 
-from tools.netlab import Fabric
+from mrc.lab import Fabric
 
 from .packets import UDP_PORT
 

@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from mrc.lab import FabricUnavailableError
 from tools.demo import __main__ as command
 from tools.demo.scenario import CUT, Result
 from tools.demo.stage import SPORT_BASE, LoopbackStage
 from tools.demo.story import SenderClock, Story
 from tools.demo.summary import figures, remarks, show
 from tools.demo.view import Output, screen, watch
-from tools.netlab import FabricUnavailableError
 
 PLACES = {SPORT_BASE + i: (i % 4 + 1, i // 4 + 1) for i in range(16)}
 CUT_EV = next(ev for ev, place in PLACES.items() if place == CUT)
@@ -317,7 +317,7 @@ def test_what_to_do_about_forbidden_namespaces_can_be_copied(tmp_path, monkeypat
     def refuse(_self):
         raise FabricUnavailableError("no more namespaces", hint)
 
-    monkeypatch.setattr("tools.netlab.Fabric.up", refuse)
+    monkeypatch.setattr("mrc.lab.Fabric.up", refuse)
     console = Output(file=io.StringIO(), width=40)
     options = argparse.Namespace(loopback=False)
     with command._stage(options, tmp_path, console) as stage:

@@ -9,10 +9,10 @@ import os
 import sys
 from pathlib import Path
 
+from mrc.lab import FabricError
 from tools.bench.link import BenchError, Link, fabric, veth
 from tools.bench.methods import BARE, Cores, Method, Sample, methods
 from tools.bench.report import Rounds, document, table
-from tools.netlab import FabricError
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from tools.netlab import Fabric
-from tools.netlab.client import HolderClient
+from mrc.lab import Fabric
+from mrc.lab.client import HolderClient
 
 MTU = 9500
 """MTU of the veth in bytes: a 4096-byte packet with every header fits, a jumbo frame too."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tools.netlab import Fabric, FabricError, FabricUnavailableError
+from mrc.lab import Fabric, FabricError, FabricUnavailableError
 
 from .folder import work_folder
 from .programs import DemoError, find

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from tools.netlab import Fabric, Mode, Spine, spine_of, tcp_listens
+from mrc.lab import Fabric, Mode, Spine, spine_of, tcp_listens
 
 PATHS = 16
 SPORT_BASE = 49152

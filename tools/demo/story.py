@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tools.netlab import Spine
+from mrc.lab import Spine
 
 HISTORY = 120
 USABLE = ("GOOD", "SKIP")

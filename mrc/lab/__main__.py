@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""``python -m tools.netlab``: try a fabric, or keep one up to work in it by hand."""
+"""``python -m mrc.lab``: try a fabric, or keep one up to work in it by hand."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m tools.netlab", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m mrc.lab", description=__doc__)
     parser.add_argument("verb", choices=("check", "up"), help="try every path, or stay up")
     parser.add_argument("--planes", type=int, default=4)
     parser.add_argument("--spines", type=int, default=4, help="per plane")

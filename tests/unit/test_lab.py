@@ -6,7 +6,7 @@ from ipaddress import IPv6Address
 
 import pytest
 
-from tools.netlab import (
+from mrc.lab import (
     FabricSpec,
     Mode,
     Role,
@@ -16,8 +16,8 @@ from tools.netlab import (
     spine_of,
     usid,
 )
-from tools.netlab.config import links, namespace_lines, namespaces, rule_lines, sysctls
-from tools.netlab.faults import drop_program
+from mrc.lab.config import links, namespace_lines, namespaces, rule_lines, sysctls
+from mrc.lab.faults import drop_program
 
 
 def test_usid_numbers_follow_role_plane_number():

@@ -25,7 +25,7 @@ Spine = tuple[int, int]
 _LOAD_RANDOM = "32 0 0 4294963256"  # A = random 32 bits: BPF_LD|BPF_W|BPF_ABS at SKF_AD_OFF+RANDOM
 _JGE = "53 0 1"
 _DROP = "6 0 0 2"  # TC_ACT_SHOT
-_PASS = "6 0 0 4294967295"  # TC_ACT_UNSPEC: as if there were no filter
+_KEEP = "6 0 0 4294967295"  # TC_ACT_UNSPEC: as if there were no filter
 _CLSACT = "clsact"
 
 
@@ -37,7 +37,7 @@ def drop_program(probability: float) -> str:
         return f"1,{_DROP}"
     threshold = round((1.0 - probability) * 2**32)
     # random >= threshold: fall through to the drop; else skip it
-    return f"4,{_LOAD_RANDOM},{_JGE} {min(threshold, 2**32 - 1)},{_DROP},{_PASS}"
+    return f"4,{_LOAD_RANDOM},{_JGE} {min(threshold, 2**32 - 1)},{_DROP},{_KEEP}"
 
 
 class Faults:

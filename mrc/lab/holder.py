@@ -241,7 +241,7 @@ def serve(control: socket.socket, holder: Holder) -> None:
 
 def main() -> None:
     """Serve the control socket whose descriptor number is the first argument."""
-    _libc.prctl(PR_SET_NAME, b"mrc-netlab", 0, 0, 0)
+    _libc.prctl(PR_SET_NAME, b"mrc-lab", 0, 0, 0)
     holder = Holder()
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # meant for the program that uses the fabric

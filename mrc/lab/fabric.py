@@ -228,7 +228,7 @@ def _is_holder(pid: str) -> bool:
         stat = FilePath(f"/proc/{int(pid)}/stat").read_text()
     except (OSError, ValueError):
         return False
-    return "(mrc-netlab)" in stat and stat.rpartition(")")[2].split()[0] not in "ZX"
+    return "(mrc-lab)" in stat and stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def _with_env(fabric: Fabric, options: dict[str, Any]) -> dict[str, Any]:
