@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a series of samples says: goodput, the longest gap, when a rate was reached. Pure.
+
+One implementation for the emulated fabric, the fabric of namespaces and the scorecard, so that
+their figures mean the same. A sample is the time in seconds and the bytes counted until then.
+
+Between two samples bytes are taken to have come evenly; nothing here is finer than the samples, and
+`resolution_s` says how fine they were.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Self
+
+__all__ = [
+    "WINDOW_S",
+    "Series",
+    "goodput_bps",
+    "jain",
+    "longest_gap_s",
+    "median",
+    "resolution_s",
+    "time_below_s",
+    "time_to_s",
+]
+
+WINDOW_S = 0.05
+"""A rate counts as reached when it is held, on average, for so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A counter over time. Times rise; the count never falls."""
+
+    t_s: tuple[float, ...]
+    count: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """ValueError: no samples, or a time or count that falls."""
+        if not self.t_s or len(self.t_s) != len(self.count):
+            raise ValueError("a series needs samples: a time and a count each")
+        if any(b <= a for a, b in pairwise(self.t_s)):
+            raise ValueError("times of samples must rise")
+        if any(b < a for a, b in pairwise(self.count)):
+            raise ValueError("a counter does not fall")
+
+    @classmethod
+    def of(cls, samples: Iterable[tuple[float, int]]) -> Self:
+        """From (time, count) pairs in order; of samples with equal times the last counts."""
+        merged = dict(samples)
+        return cls(tuple(merged), tuple(merged.values()))
+
+    def at(self, t_s: float) -> float:
+        """The count at a time: even between two samples, constant outside of all."""
+        i = bisect_right(self.t_s, t_s)
+        if i == 0:
+            return self.count[0]
+        if i == len(self.t_s):
+            return self.count[-1]
+        before, after = self.t_s[i - 1], self.t_s[i]
+        share = (t_s - before) / (after - before)
+        return self.count[i - 1] + share * (self.count[i] - self.count[i - 1])
+
+
+def goodput_bps(series: Series, begin_s: float, end_s: float) -> float:
+    """Mean rate between two times, in bit/s. ValueError: the period is empty."""
+    if end_s <= begin_s:
+        raise ValueError(f"a period from {begin_s} to {end_s} s is empty")
+    return (series.at(end_s) - series.at(begin_s)) * 8 / (end_s - begin_s)
+
+
+def longest_gap_s(series: Series, begin_s: float, end_s: float) -> float:
+    """The longest time without new bytes within a period, its edges included, in s.
+
+    From a sample that brought bytes to the next one that did: a steady flow has a gap of one step.
+    """
+    inside = [
+        now
+        for (now, count), before in zip(
+            zip(series.t_s[1:], series.count[1:], strict=True), series.count, strict=False
+        )
+        if count > before and begin_s <= now <= end_s
+    ]
+    return max((b - a for a, b in pairwise([begin_s, *inside, end_s])), default=0.0)
+
+
+def resolution_s(series: Series, begin_s: float, end_s: float) -> float:
+    """The longest step between two samples of a period: the error of what is computed, in s."""
+    first = max(bisect_right(series.t_s, begin_s) - 1, 0)
+    last = bisect_left(series.t_s, end_s) + 1
+    return max((b - a for a, b in pairwise(series.t_s[first:last])), default=0.0)
+
+
+def time_to_s(
+    series: Series,
+    after_s: float,
+    rate_bps: float,
+    *,
+    until_s: float | None = None,
+    window_s: float = WINDOW_S,
+) -> float | None:
+    """How long after `after_s` this rate was reached; None if never before `until_s`.
+
+    Reached: from then on, for `window_s`, the mean is at least `rate_bps`. 0 if it never was lower.
+    """
+    return _first_window(series, after_s, until_s, window_s, lambda bps: bps >= rate_bps)
+
+
+def time_below_s(
+    series: Series,
+    after_s: float,
+    rate_bps: float,
+    *,
+    until_s: float | None = None,
+    window_s: float = WINDOW_S,
+) -> float | None:
+    """How long after `after_s` the mean over `window_s` fell to `rate_bps` or less; None: never."""
+    return _first_window(series, after_s, until_s, window_s, lambda bps: bps <= rate_bps)
+
+
+def jain(rates: Sequence[float]) -> float:
+    """Jain's index of fairness: 1 when all are equal, 1/n when one has all; 0 of nothing."""
+    squares = sum(r * r for r in rates)
+    return sum(rates) ** 2 / (len(rates) * squares) if squares else 0.0
+
+
+def median(values: Iterable[float | None]) -> float | None:
+    """The median of several runs; None (it never happened) is later than any number."""
+    known = sorted(float("inf") if v is None else float(v) for v in values)
+    if not known:
+        return None
+    middle = len(known) // 2
+    value = known[middle] if len(known) % 2 else (known[middle - 1] + known[middle]) / 2
+    return None if value == float("inf") else value
+
+
+def _first_window(
+    series: Series,
+    after_s: float,
+    until_s: float | None,
+    window_s: float,
+    holds: Callable[[float], bool],
+) -> float | None:
+    """The first window at `after_s` or at a later sample whose mean rate fulfils a condition."""
+    end_s = series.t_s[-1] if until_s is None else min(until_s, series.t_s[-1])
+    starts = series.t_s[bisect_right(series.t_s, after_s) :]
+    for start_s in (after_s, *starts):
+        if start_s + window_s > end_s:
+            return None
+        if holds(goodput_bps(series, start_s, start_s + window_s)):
+            return start_s - after_s
+    return None
