@@ -19,9 +19,9 @@ from mrc.cli.protocol import IMM_QUEUE, PROTOCOL, SPARE_WRITES, StreamResult, Te
 from mrc.cli.run import TestRun
 from mrc.cli.stop import Stop
 from mrc.cli.stream import Stream
-from mrc.cli.units import format_seconds, powers_of_two
 from mrc.cli.verdict import Outcome, client_end, failure, sweep_row
 from mrc.ev import EvProfile
+from mrc.units import format_seconds, powers_of_two
 
 SILENCE_S = 30.0
 FINISH_TIMEOUT_S = 60.0

@@ -9,8 +9,8 @@ from typing import Any
 
 from mrc.cli import tables
 from mrc.cli.output import Lines, say
-from mrc.cli.units import format_bytes, format_rate
 from mrc.peertext import printable
+from mrc.units import format_bytes, format_rate
 
 _EVENTS_SHOWN = 8
 _LINE_MAX = 4000

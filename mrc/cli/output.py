@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, Protocol, TextIO
 
-from mrc.cli.units import format_bytes, format_rate
 from mrc.peertext import printable
+from mrc.units import format_bytes, format_rate
 
 _PREVIOUS_KEPT = 100
 

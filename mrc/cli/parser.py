@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 from mrc.cli import helptext
 from mrc.cli.exits import CliError, Exit
 from mrc.cli.output import Lines
-from mrc.cli.units import parse_count, parse_seconds, parse_size, parse_size_range
 from mrc.dscp import DscpClasses
 from mrc.errors import MrcUsageError
+from mrc.units import parse_count, parse_seconds, parse_size, parse_size_range
 
 PORT = 18515
 EVS = 16

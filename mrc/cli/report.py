@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from mrc.cli.options import SendOptions
 from mrc.cli.parser import version
-from mrc.cli.units import rate
 from mrc.dscp import DscpClasses
 from mrc.telemetry import Snapshot, combine_paths, mrc_json, path_json, paths_up
+from mrc.units import rate
 
 if TYPE_CHECKING:
     from mrc.cli.link import Link

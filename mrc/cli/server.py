@@ -17,7 +17,7 @@ from mrc.cli.parser import version
 from mrc.cli.protocol import DEPTH_MAX, IMM_QUEUE, PROTOCOL, SPARE_WRITES
 from mrc.cli.session import Session
 from mrc.cli.stop import Stop
-from mrc.cli.units import format_seconds
+from mrc.units import format_seconds
 
 HELLO_TIMEOUT_S = 10.0
 LEAVE_TIMEOUT_S = 1.0

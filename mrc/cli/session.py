@@ -20,8 +20,8 @@ from mrc.cli.protocol import StreamResult, TestParams
 from mrc.cli.run import TestRun
 from mrc.cli.sink import FileReceiver
 from mrc.cli.stream import Stream
-from mrc.cli.units import format_seconds
 from mrc.cli.verdict import compare, server_end
+from mrc.units import format_seconds
 
 
 class Member:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mrc.cli.ports import RCVBUF_WANTED, granted_less
-from mrc.cli.units import format_bytes, format_rate
+from mrc.units import format_bytes, format_rate
 
 _PATH_ROWS_MAX = 64
 SWEEP_HEAD = f"{'#bytes':>10} {'#messages':>11} {'BW average':>17} {'MsgRate[/s]':>13} {'Retr':>7}"

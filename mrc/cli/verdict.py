@@ -13,7 +13,7 @@ from mrc.cli.histogram import LatencyHistogram
 from mrc.cli.options import SendOptions
 from mrc.cli.protocol import StreamResult
 from mrc.cli.run import TestRun
-from mrc.cli.units import powers_of_two, rate
+from mrc.units import powers_of_two, rate
 
 
 @dataclasses.dataclass(slots=True)

@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Self
 
 __all__ = [
+    "PROBES_BYTES",
     "WINDOW_S",
     "Series",
     "goodput_bps",
@@ -24,12 +25,16 @@ __all__ = [
     "longest_gap_s",
     "median",
     "resolution_s",
+    "reuse_s",
     "time_below_s",
     "time_to_s",
 ]
 
 WINDOW_S = 0.05
 """A rate counts as reached when it is held, on average, for so long."""
+
+PROBES_BYTES = 64 << 10
+"""A path is in use again when it has carried more than this: probes of a dead path carry less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +110,23 @@ def time_to_s(
 ) -> float | None:
     """How long after `after_s` this rate was reached; None if never before `until_s`.
 
-    Reached: from then on, for `window_s`, the mean is at least `rate_bps`. 0 if it never was lower.
+    Reached: from then on, for `window_s`, the mean is at least `rate_bps`, and so it is up to the
+    next sample. Without the latter a stall shorter than the window, which packets on their way hide
+    at first, would not be seen. 0 if the rate never was lower.
     """
-    return _first_window(series, after_s, until_s, window_s, lambda bps: bps >= rate_bps)
+    enough = rate_bps * (1 - 1e-9)
+    return _first_window(
+        series, after_s, until_s, window_s, lambda bps: bps >= enough, at_once=True
+    )
+
+
+def reuse_s(path: Series, healed_s: float, *, more_than: int = PROBES_BYTES) -> float | None:
+    """How long after a heal a path had carried more than probes; None: it did not."""
+    base = path.at(healed_s)
+    for t_s, count in zip(path.t_s, path.count, strict=True):
+        if t_s >= healed_s and count - base > more_than:
+            return t_s - healed_s
+    return None
 
 
 def time_below_s(
@@ -144,13 +163,19 @@ def _first_window(
     until_s: float | None,
     window_s: float,
     holds: Callable[[float], bool],
+    *,
+    at_once: bool = False,
 ) -> float | None:
-    """The first window at `after_s` or at a later sample whose mean rate fulfils a condition."""
+    """The first window at `after_s` or at a later sample whose mean rate fulfils a condition.
+
+    at_once: the mean up to the next sample fulfils it, too.
+    """
     end_s = series.t_s[-1] if until_s is None else min(until_s, series.t_s[-1])
-    starts = series.t_s[bisect_right(series.t_s, after_s) :]
-    for start_s in (after_s, *starts):
-        if start_s + window_s > end_s:
+    starts = (after_s, *series.t_s[bisect_right(series.t_s, after_s) :])
+    for start_s, next_s in pairwise(starts):
+        if start_s + window_s > end_s + 1e-9:
             return None
-        if holds(goodput_bps(series, start_s, start_s + window_s)):
+        first = not at_once or holds(goodput_bps(series, start_s, next_s))
+        if first and holds(goodput_bps(series, start_s, start_s + window_s)):
             return start_s - after_s
     return None

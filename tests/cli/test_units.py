@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrc.cli.units import (
+from mrc.units import (
     format_bytes,
     format_rate,
     parse_count,

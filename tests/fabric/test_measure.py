@@ -10,6 +10,7 @@ from mrc.fabric.measure import (
     longest_gap_s,
     median,
     resolution_s,
+    reuse_s,
     time_below_s,
     time_to_s,
 )
@@ -80,12 +81,24 @@ def test_resolution_is_the_longest_step_of_the_period():
 def test_time_to_a_rate_that_comes_back():
     series = flow((1, 100 * MBIT), (0.3, 0), (1, 75 * MBIT))
     assert time_to_s(series, 1.0, 71 * MBIT) == pytest.approx(0.3)
-    assert time_to_s(series, 1.0, 70 * MBIT * 0.7) == pytest.approx(0.29)  # 40 of 50 ms at 75
+    assert time_to_s(series, 1.0, 70 * MBIT * 0.7) == pytest.approx(0.3)  # not 0.29: it stands yet
     assert time_to_s(series, 1.0, 80 * MBIT) is None
 
 
 def test_time_to_a_rate_never_lost_is_zero():
     assert time_to_s(flow((2, MBIT)), 1.0, 0.95 * MBIT) == 0
+
+
+def test_a_stall_that_packets_on_their_way_hide_is_seen():
+    series = flow((1, MBIT), (0.02, MBIT), (0.01, 0), (1, MBIT))
+    assert time_to_s(series, 1.0, 0.9 * MBIT) == pytest.approx(0.03)
+
+
+def test_probes_are_no_re_use():
+    path = flow((0.2, 8 * MBIT), (0.3, 0), (0.1, 0.8 * MBIT), (0.4, 8 * MBIT))
+    assert reuse_s(path, 0.5) == pytest.approx(0.16)  # 10 KB of probes, then 10 KB a sample
+    assert reuse_s(path, 0.5, more_than=0) == pytest.approx(0.01)
+    assert reuse_s(flow((1, 0)), 0.5) is None
 
 
 def test_a_short_burst_is_no_rate_reached():
