@@ -22,6 +22,7 @@ from .notify import Notifications
 from .oob import RemoteRegion
 from .options import ConnectionOptions, OptionArgs
 from .port import Port
+from .probing import Prober
 from .server import PORT, Server, listen
 from .transfer import Immediate
 from .types import Backend
@@ -31,6 +32,7 @@ __all__ = [
     "Immediate",
     "MemPair",
     "Notifications",
+    "Prober",
     "RemoteRegion",
     "Server",
     "connect",

@@ -16,7 +16,7 @@ from ._paths import Paths
 from .errors import MrcResourceError, MrcUsageError
 from .types import PLANE_MAX, PLANES_ALL, ProbeResult
 
-__all__ = ["CONTROL_CLASS", "ID_MAX", "Endpoint"]
+__all__ = ["CONTROL_CLASS", "ID_MAX", "IN_FLIGHT", "Endpoint", "Pace"]
 
 CONTROL_CLASS = 0xFF  # request class: the control class, whatever its DSCP
 _IDS = 0xF000  # from here on they are the engine's (D.8)
@@ -24,16 +24,50 @@ ID_MAX = _IDS - 1
 # An id is used again no sooner than this, so that no answer to the former request is on its way.
 _ID_REST_NS = 1_000_000_000
 _TIMEOUT_MAX_NS = 60_000_000_000
+# A peer answers a burst of 256 requests and then one in 10 us (mrc_ep.h); what is above that is
+# dropped. Half of the burst and half of the pace leave room for probes that bunch on their way.
+IN_FLIGHT = 128
+_PACE_NS = 20_000
+
+
+class Pace:
+    """How fast requests may follow each other: IN_FLIGHT at once, then one in 20 us.
+
+    Times in ns of the context's clock.
+    """
+
+    __slots__ = ("_until",)
+
+    def __init__(self) -> None:
+        self._until = 0
+
+    def early(self, now: int) -> int:
+        """For how long nothing more may be sent, or the peer would not answer it; 0: for none."""
+        return max(0, self._until - now - (IN_FLIGHT - 1) * _PACE_NS)
+
+    def sent(self, now: int) -> None:
+        """One more is on its way."""
+        self._until = max(self._until, now) + _PACE_NS
 
 
 class Endpoint:
     """Made by the context; see Context.endpoint."""
 
-    __slots__ = ("_allowed", "_calls", "_carried", "_next_id", "_round_ns", "in_use", "planes_up")
+    __slots__ = (
+        "_allowed",
+        "_calls",
+        "_carried",
+        "_next_id",
+        "_round_ns",
+        "in_use",
+        "pace",
+        "planes_up",
+    )
 
     def __init__(self, pump: Pump) -> None:
         self._calls = Paths(pump)
         self._next_id = 0
+        self.pace = Pace()  # of all who send: a peer counts them together
         self.in_use: set[int] = set()  # ids that wait for a result, or that a call will use
         self._round_ns: int | None = None
         self._allowed = PLANES_ALL

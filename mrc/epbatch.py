@@ -11,7 +11,7 @@ from enum import Enum
 from typing import NoReturn
 
 from .device import Context
-from .endpoint import CONTROL_CLASS, ID_MAX
+from .endpoint import CONTROL_CLASS, ID_MAX, IN_FLIGHT
 from .errors import MrcControlError, MrcUsageError
 from .path import PathTable
 from .types import ProbeResult
@@ -25,9 +25,6 @@ __all__ = [
     "send_and_wait",
 ]
 
-# At a time: half of what a peer answers back to back (F.1), and of what the engine has room for.
-_IN_FLIGHT = 128
-_PACE_NS = 20_000  # and half as fast as it answers for long
 _GRACE_NS = 1_000_000_000
 
 
@@ -55,7 +52,7 @@ class EndpointRequest:
 
 @dataclass(frozen=True, slots=True)
 class EndpointResponse:
-    """One answer. `port`: the I/O port it came by; `adjusted`: the peer's own time is not in."""
+    """One answer. `port`: as in ProbeResult, 1-based; `adjusted`: the peer's own time is not in."""
 
     request_id: int
     port: int
@@ -103,7 +100,6 @@ class Batch:
         ctx.endpoint.in_use |= self._claimed
         self._todo = deque(requests)
         self._out: set[int] = set()
-        self._paced_until = 0  # ns of the context's clock
         self._responses: list[EndpointResponse] = []
         self._missing: list[int] = []
 
@@ -137,7 +133,7 @@ class Batch:
 
     def post(self) -> None:
         """Send what there is room for. What lost its EV or its table meanwhile is missing."""
-        while self._todo and len(self._out) < _IN_FLIGHT:
+        while self._todo and len(self._out) < IN_FLIGHT:
             left = self.ends_ns - self.ctx.now()
             if left <= 0:
                 self._missing += [r.request_id for r in self._todo]
@@ -166,14 +162,12 @@ class Batch:
             self._todo.popleft()
             self._claimed.discard(r.request_id)
             self._out.add(r.request_id)
-            self._paced_until = max(self._paced_until, self.ctx.now()) + _PACE_NS
+            self.ctx.endpoint.pace.sent(self.ctx.now())
 
     @property
     def early_ns(self) -> int:
-        """For how long nothing more may be sent, or the peer would not answer it; 0: for none."""
-        if not self._todo:
-            return 0
-        return max(0, self._paced_until - self.ctx.now() - _IN_FLIGHT * _PACE_NS)
+        """For how long post() would send nothing for its pace; 0: it is not that."""
+        return self.ctx.endpoint.pace.early(self.ctx.now()) if self._todo else 0
 
     def take(self, number: int, result: ProbeResult) -> bool:
         """One result; whether it was ours."""
@@ -210,10 +204,13 @@ def send_and_wait(
     """Send all, wait for all or for timeout_ns, 1..60 s. For a context that nobody else drives.
 
     dscp: request class, 0..63. Answers are not kept between calls. EINVAL, EAGAIN, EIO; one that
-    is missing is no exception but in the result. In asyncio use Prober.send_and_wait().
+    is missing is no exception but in the result. In asyncio use mrc.Prober.send_and_wait().
     """
     if ctx.attached is not None:
-        _refuse(errno.EINVAL, "the context is driven by asyncio; await Prober.send_and_wait()")
+        _refuse(
+            errno.EINVAL,
+            "asyncio drives the context; await mrc.Prober.of(context).send_and_wait()",
+        )
     batch = Batch(ctx, requests, op=op, timeout_ns=timeout_ns, dscp=dscp)
     try:
         while True:

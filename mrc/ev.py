@@ -308,6 +308,8 @@ class EvProfile:
         for ev in self.deny:
             if ev not in known:
                 return f"deny: no EV is {ev:#x}"
+        if self.origin is None and len(set(self.deny)) == len(known):  # a controller may lift it
+            return "deny: no EV is left: all are denied"
         return None
 
     def _interface_problem(self) -> str | None:

@@ -90,18 +90,19 @@ def load_profile(path: Path) -> EvProfile:
     """The profile in a file. OSError, or MrcProfileError that names file, place and reason."""
     raw = read_bytes(path)
     try:
-        document = parse_toml(raw.decode("utf-8"))
+        text = raw.decode("utf-8")
+        document = parse_toml(text)
     except UnicodeDecodeError as exc:
         line = raw.count(b"\n", 0, exc.start) + 1
         raise MrcProfileError(f"{path}: line {line}: is not UTF-8 text") from exc
     except MrcProfileError as exc:
         raise MrcProfileError(f"{path}: {exc}") from exc
-    return parse_profile(document, str(path))
+    return parse_profile(document, str(path), text)
 
 
-def parse_profile(document: Mapping[str, Any], source: str) -> EvProfile:
-    """The profile in a parsed document; `source` begins every message."""
-    place = _Place(source)
+def parse_profile(document: Mapping[str, Any], source: str, text: str = "") -> EvProfile:
+    """The profile in a document and its text, for lines; `source` begins every message."""
+    place = _Place(source, text=text)
     fmt = _format(place, document)
     templated = "template" in document
     alone = not {"template", "ev", "field"} & document.keys() and "count" in document
@@ -186,8 +187,6 @@ def _denied(place: _Place, document: Mapping[str, Any], profile: EvProfile) -> E
     profile = profile.denying(listed)
     if "deny_file" in document:
         profile = profile.denying(_deny_file(place, document), strict=False)
-    if len(profile.deny) == len(profile):
-        place.fail("deny", "no EV is left")
     return profile
 
 

@@ -45,7 +45,7 @@ _ROW_KEYS = {"prefix", "template", "uplink", "host", "downlink"}
 def rows_of(place: Place, document: Mapping[str, Any]) -> RowTable:
     """The node's rows, as the [template] of a profile names them."""
     table = document["template"]
-    here = Place(place.source, "[template]")
+    here = place.within("[template]")
     if not isinstance(table, dict):
         place.fail("template", "must be a [template] table")
     here.known_keys(table, {"rows", "ev_plane", "ev_uplink"})
@@ -55,11 +55,12 @@ def rows_of(place: Place, document: Mapping[str, Any]) -> RowTable:
     if evs.problem() is not None:
         here.fail("", str(evs.problem()))
     path = here.file(table, "rows")
+    text = here.text(path, "rows")
     try:
-        rows = parse_toml(here.text(path, "rows"))
+        rows = parse_toml(text)
     except MrcProfileError as exc:
         here.fail("rows", f"{path}: {exc}")
-    return _parse_rows(Place(str(path)), rows, evs)
+    return _parse_rows(Place(str(path), text=text), rows, evs)
 
 
 def _parse_rows(place: Place, document: Mapping[str, Any], evs: EvLayout) -> RowTable:

@@ -9,30 +9,36 @@ from collections.abc import Callable, Sequence
 from ._check import nanoseconds
 from ._waits import Gate
 from .device import Context
-from .endpoint import CONTROL_CLASS
+from .endpoint import CONTROL_CLASS, IN_FLIGHT
 from .epbatch import Batch, BatchResult, EndpointOp, EndpointRequest
+from .errors import MrcUsageError
 from .path import PathTable
 from .types import ProbeResult
 
 __all__ = ["Prober"]
 
-# A peer answers a burst of 256 requests and then one in 10 us (mrc_ep.h); what is above that is
-# dropped. Half of the burst and half of the pace leave room for probes that bunch on their way.
-_IN_FLIGHT = 128
-_PACE_S = 20e-6
-
 
 class Prober:
-    """One per driver; at most 128 probes are on their way, and no more than a peer answers."""
+    """Endpoint requests of a context that asyncio drives; Prober.of(context) gives its one.
+
+    At most 128 are on their way, and no more than a peer answers.
+    """
 
     def __init__(self, ctx: Context, kick: Callable[[], None]) -> None:
         self._ctx = ctx
         self._kick = kick
-        self._gate = Gate(_IN_FLIGHT)
-        self._paced_until = 0.0  # of the loop's clock
+        self._gate = Gate(IN_FLIGHT)
         self._waiting: dict[int, asyncio.Future[ProbeResult]] = {}
         self._batches: list[Batch] = []
         self._batch_news = asyncio.Event()
+
+    @staticmethod
+    def of(context: Context) -> Prober:
+        """That of this context. MrcUsageError: asyncio does not drive it; send_and_wait() does."""
+        prober = getattr(context.attached, "prober", None)
+        if not isinstance(prober, Prober):
+            raise MrcUsageError("no connection or server drives this context; use send_and_wait()")
+        return prober
 
     async def probe(
         self,
@@ -85,11 +91,11 @@ class Prober:
 
     async def _pace(self) -> None:
         """Return when one more probe keeps to the burst and the pace."""
-        loop = asyncio.get_running_loop()
-        self._paced_until = max(self._paced_until, loop.time()) + _PACE_S
-        early = self._paced_until - loop.time() - _IN_FLIGHT * _PACE_S
-        if early > 0:
-            await asyncio.sleep(early)
+        pace, now = self._ctx.endpoint.pace, self._ctx.now()
+        early = pace.early(now)
+        pace.sent(now)
+        if early:
+            await asyncio.sleep(early / 1e9)
 
     def _post(
         self, path: PathTable, ev: int, timeout_ns: int, dscp: int, service_time: bool

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 import tomllib
 from collections.abc import Mapping
 from ipaddress import AddressValueError, IPv6Address
@@ -56,19 +58,51 @@ def shown(value: object) -> str:
     return repr(value) if isinstance(value, str | float) else str(value)
 
 
-class Place:
-    """Where in a document we are, for messages: file, table and its index from 1.
+def _line_of(text: str, table: str, key: str) -> int | None:
+    """The line, from 1, of a key in `table` ("", "[name]", or "[[name]] 3"); else of the table.
 
-    Every method raises MrcProfileError with the place, the key and the reason.
+    None: it is not found, as where a table is written on one line.
+    """
+    name, _, nth = table.partition(" ")
+    left = int(nth or 1) if table else 0  # headers of that name until ours
+    found = None
+    ours = not table
+    wanted = re.compile(rf"""\s*(["']?){re.escape(key)}\1\s*=""")
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("["):
+            header = "".join(line.partition("#")[0].split())
+            if not table and key and header.strip("[]") == key:
+                return number
+            left -= header == name
+            ours = bool(table) and left == 0 and header == name
+            found = number if ours else found
+        elif ours and key and wanted.match(line):
+            return number
+    return found
+
+
+class Place:
+    """Where in a document we are, for messages: file, line, table and its index from 1.
+
+    `text`: the document as it was read; without it messages name no line. Every method raises
+    MrcProfileError with the place, the key and the reason.
     """
 
-    def __init__(self, source: str, table: str = "") -> None:
+    def __init__(self, source: str, table: str = "", text: str = "") -> None:
         self.source = source
         self.table = table
+        self._text = text
+
+    def within(self, table: str) -> Place:
+        """A table of this document."""
+        return Place(self.source, table, self._text)
 
     def fail(self, key: str, reason: str) -> NoReturn:
         """The reason, at its place."""
-        raise MrcProfileError(": ".join(p for p in (self.source, self.table, key, reason) if p))
+        line = _line_of(self._text, self.table, key)
+        where = "" if line is None else f"line {line}"
+        parts = (self.source, where, self.table, key, reason)
+        raise MrcProfileError(": ".join(p for p in parts if p))
 
     def file(self, table: Mapping[str, Any], key: str) -> Path:
         """A file named there, relative to the one we are in."""
@@ -101,7 +135,9 @@ class Place:
         """No others are there."""
         for key in table:
             if key not in known:
-                self.fail(key, f"unknown key; known here: {', '.join(sorted(known))}")
+                near = difflib.get_close_matches(key, sorted(known), 1)
+                meant = f"; did you mean {near[0]}" if near else ""
+                self.fail(key, f"unknown key{meant}; known here: {', '.join(sorted(known))}")
 
     def integer(
         self, table: Mapping[str, Any], key: str, default: int | None, low: int, high: int
@@ -135,4 +171,4 @@ class Place:
             self.fail(key, f"must be [[{key}]] tables")
         if not found:
             self.fail(key, f"has no [[{key}]] table")
-        return [(Place(self.source, f"[[{key}]] {i}"), t) for i, t in enumerate(found, 1)]
+        return [(self.within(f"[[{key}]] {i}"), t) for i, t in enumerate(found, 1)]

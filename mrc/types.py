@@ -256,8 +256,9 @@ class DropReason(IntEnum):
 class ProbeResult:
     """What became of one EV probe (C.7). It tells nothing about the way back.
 
-    `rtt_ns` is from its sending to the answer, which came back by local port `port`; None: no
-    answer in time. `adjusted`: without the time that the peer took to answer (H11).
+    `rtt_ns` is from its sending to the answer; None: no answer in time. `adjusted`: without the
+    time that the peer took to answer (H11). `port` is the plane the answer came back by, 1..31; 0:
+    there was none, or it came on an EV of the peer's that says no plane.
     """
 
     ev: int

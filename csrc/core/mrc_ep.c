@@ -344,7 +344,8 @@ static void ep_rx_response(struct mrc_ep *ep, uint32_t first, const struct mrc_r
     if (n != NULL && (q == NULL || (probe && p->ep_op == MRC_EP_OP_PORT_STATUS))) {
         ep_told(ep, n);
     } else if (q != NULL) {
-        q->rsp.port = rx->port;
+        q->rsp.port = mrc_path_plane(ep->node[q->req.path].table,
+                                     mrc_wire_ev(rx->flow_label, rx->sport));
         ep_finish(ep, q, ep_rtt(q, p->tx_timestamp, now));
     } else if ((n = ep_find_reverse(ep, first, id)) != NULL) {
         n->reverse_waiting = false;

@@ -150,6 +150,9 @@ uint16_t mrc_path_select(struct mrc_path_table *t, struct mrc_path_cursor *c, ui
 uint16_t mrc_path_select_control(struct mrc_path_table *t, struct mrc_path_cursor *c,
                                  uint8_t plane);
 
+/* Plane of a packet that came from the peer on this EV, 0: the EV does not say. */
+uint8_t mrc_path_plane(const struct mrc_path_table *t, uint32_t ev);
+
 /* The reverse path (D.8): an entry for what answers a packet that came on `ev`, or MRC_EV_NONE. The
  * plane is that of the request where the EV says it, else planes take turns; an entry that is bad,
  * denied or of a plane that is down is never taken while there is another. _data answers a data

@@ -20,7 +20,7 @@ void path_reverse_init(struct mrc_path_table *t, const struct mrc_path_cfg *cfg)
     memset(r->of, 0xFF, sizeof r->of);
 }
 
-/* Plane of a request by its EV, 0: it does not say. `i`: that EV in our own table. */
+/* `i`: that EV in our own table. */
 static uint32_t path_plane_of(const struct mrc_path_table *t, uint32_t ev, uint16_t i)
 {
     const struct path_reverse *const r = &t->reverse;
@@ -29,6 +29,11 @@ static uint32_t path_plane_of(const struct mrc_path_table *t, uint32_t ev, uint1
         return p <= MRC_PLANE_MAX ? p : 0;
     }
     return i != MRC_EV_NONE ? t->entry[i].cfg.plane : 0;
+}
+
+uint8_t mrc_path_plane(const struct mrc_path_table *t, uint32_t ev)
+{
+    return (uint8_t)path_plane_of(t, ev, mrc_path_find(t, ev));
 }
 
 /* The set's entry of plane p, which has a usable one. */

@@ -256,7 +256,7 @@ struct mrc_ep_rsp {
     uint32_t ev;
     uint16_t id;
     uint8_t plane;    /* of the EV */
-    uint8_t port;     /* I/O port the answer came by */
+    uint8_t port;     /* plane the answer came by, 1..; 0: its EV does not say */
     uint8_t adjusted; /* 1: rtt_ns is without the time the node took to answer */
     uint8_t pad_[3];
 };

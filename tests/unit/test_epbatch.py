@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 import mrc
+from mrc._core import MemWire
 from mrc.controller import (
     BatchResult,
     EndpointOp,
@@ -20,8 +21,10 @@ from mrc.controller import (
     OptAttr,
     send_and_wait,
 )
-from mrc.endpoint import CONTROL_CLASS, ID_MAX
+from mrc.endpoint import CONTROL_CLASS, ID_MAX, IN_FLIGHT
 from mrc.epbatch import Batch
+
+from .sides import Side
 
 SECOND = 1_000_000_000
 
@@ -55,7 +58,46 @@ def test_every_request_has_its_answer(answering):
     assert sorted(r.request_id for r in result.responses) == sorted(ids)
     for response in result.responses:
         assert 0 < response.rtt_ns < 5 * SECOND
-        assert (response.port, response.adjusted) == (answering.port.index, False)
+        assert (response.port, response.adjusted) == (1, False)
+
+
+def test_the_port_of_an_answer_is_the_plane_it_came_by():
+    """1-based (C.7): the plane of the EV it came on, and 0 where that is one of the peer's own."""
+    for theirs, back in ((None, {1, 2}), (mrc.EvProfile.udp(4, sport_base=50000), {0})):
+        wire = MemWire(1024, 1)
+        a, b = Side(wire, 0), Side(wire, 1)
+        a.connect(b, mrc.EvProfile.udp(4, planes=2))
+        b.connect(a, theirs or mrc.EvProfile.udp(4, planes=2))
+        with a.ctx, b.ctx:
+            evs = [e.value for e in a.path.profile]
+            ids = a.ctx.endpoint.post(a.path.number, evs, timeout_ns=SECOND)
+            found: list[mrc.ProbeResult] = []
+            while len(found) < len(ids):
+                b.ctx.turn()
+                a.ctx.turn()
+                found += [result for _, result in a.ctx.endpoint.poll()]
+        assert {r.port for r in found} == back
+        if theirs is None:
+            assert all(r.port == r.plane for r in found)
+
+
+def test_calls_one_after_the_other_keep_the_pace_together(answering):
+    """What a peer answers it counts for all who ask; a call of its own pace would outrun it."""
+    pace = answering.ctx.endpoint.pace
+    send_and_wait(answering.ctx, requests(answering, *range(100)), timeout_ns=5 * SECOND)
+    batch = Batch(
+        answering.ctx,
+        requests(answering, *range(200, 500)),
+        op=EndpointOp.EV_PROBE,
+        timeout_ns=5 * SECOND,
+        dscp=CONTROL_CLASS,
+    )
+    for _ in range(IN_FLIGHT):
+        pace.sent(answering.ctx.now())
+    batch.post()
+    assert batch.early_ns > 0
+    assert not batch.done
+    batch.drop()
 
 
 def test_more_than_fit_at_a_time(answering):
@@ -189,10 +231,10 @@ async def test_in_asyncio():
     pair = await mrc.mem_pair(evs=4)
     async with pair:
         a, b = pair.a, pair.b
-        prober = a._driver.prober
+        prober = mrc.Prober.of(a.context)
         evs = [s.ev for s in a.path_stats()]
         some = [EndpointRequest(i, a.path, evs[i % 4]) for i in range(200)]
-        with pytest.raises(mrc.MrcControlError, match="driven by asyncio"):
+        with pytest.raises(mrc.MrcControlError, match="asyncio drives"):
             send_and_wait(a.context, some, timeout_ns=SECOND)
         first, second, own = await asyncio.gather(
             prober.send_and_wait(some, timeout_ns=5 * SECOND),

@@ -311,6 +311,40 @@ def test_mistakes_are_named(load, text, words):
         assert word in f"{message}$"
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            'format = "udp"\n# a path\n[[ev]]\nvalue = 1\n\n[[ ev ]] # two\nprot = 2\nvalue = 2\n',
+            "line 7: [[ev]] 2: prot: unknown key; did you mean port; known here: ",
+        ),
+        (
+            'format = "udp"\nmin_activ = 2\n' + ONE_EV,
+            "line 2: min_activ: unknown key; did you mean ",
+        ),
+        ('format = "udp"\n' + ONE_EV + "[[plan]]\nnumber = 1\n", "line 4: plan: unknown key; did "),
+        ('format = "udp"\n' + ONE_EV + "[[ev]]\nport = 2\n", "line 4: [[ev]] 2: value: is missing"),
+        (
+            'format = "udp"\nev = [{value = 1, prot = 2}]\n',
+            "paths.toml: [[ev]] 1: prot: unknown key",
+        ),
+        ('format = "udp"\n"zzz" = 1\n' + ONE_EV, "line 2: zzz: unknown key; known here"),
+    ],
+)
+def test_mistakes_name_the_line_and_what_was_meant(load, text, words):
+    with pytest.raises(mrc.MrcProfileError) as caught:
+        load(text)
+    assert words in str(caught.value)
+
+
+def test_a_profile_of_which_all_is_denied_is_refused():
+    with pytest.raises(mrc.MrcProfileError, match="EV profile: deny: no EV is left"):
+        EvProfile.udp(1).denying([49152])
+    with pytest.raises(mrc.MrcProfileError, match="deny: no EV is left"):
+        EvProfile(mrc.EvFormat.UDP, (EvEntry(1), EvEntry(2)), deny=(1, 2, 2))
+    assert EvProfile.udp(2).denying([49152]).deny == (49152,)
+
+
 def test_a_file_that_is_no_text_names_the_line(tmp_path):
     (tmp_path / "p.toml").write_bytes(b'format = "udp"\n\xff\n')
     with pytest.raises(mrc.MrcProfileError, match=r"p\.toml: line 2: is not UTF-8 text$"):

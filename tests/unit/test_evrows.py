@@ -109,7 +109,10 @@ ROW = '[[row]]\nprefix = "fd00::/16"\ntemplate = "fcbb:bbbb:1007:2000:1015:3000:
 ROW_MISTAKES = {
     "no rows": ("", ["row: has no [[row]] table"]),
     "no toml": ("[[row]\n", ["rows: ", "rows.toml: is not TOML"]),
-    "key": (ROW + "uplnk = 1\n", ["rows.toml: [[row]] 1: uplnk: unknown key"]),
+    "key": (
+        ROW + "uplnk = 1\n",
+        ["rows.toml: line 4: [[row]] 1: uplnk: unknown key; did you mean uplink"],
+    ),
     "prefix": (
         '[[row]]\nprefix = "fd00::1/16"\ntemplate = "::1"\n',
         ["prefix: 'fd00::1/16' is no"],
