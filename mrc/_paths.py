@@ -8,6 +8,7 @@ from typing import Any
 
 from ._check import U32_MAX, whole
 from ._core import NEVER, Pump, ev_event, ffi, fill, lib
+from .planes import PlanePairs
 from .types import EvEvent, EvState, PathPlanes, PathStats, ProbeResult
 
 __all__ = ["Paths"]
@@ -37,17 +38,23 @@ class Paths:
         peer: Mapping[str, Any],
         cfg: Mapping[str, int],
         lanes: Sequence[tuple[int, int, bool, bytes]],
+        addrs: PlanePairs = (),
     ) -> tuple[int, bytes]:
         """Lanes and path table; returns the path id and the source address in use.
 
-        peer: src, dst (16 bytes), scope_id, dport. lanes: (ev, plane, backup, template).
+        peer: src, dst (16 bytes), scope_id, dport. lanes: (ev, plane, backup, template). addrs:
+        the ends of planes that have others than peer's.
         """
         native_peer = ffi.new("struct mrc_peer_addr *")
         native_cfg = ffi.new("struct mrc_path_cfg *")
         native_lanes = ffi.new("struct mrc_lane_cfg[]", len(lanes))
         src_out = ffi.new("uint8_t[16]")
         fill(native_peer, {k: list(v) if isinstance(v, bytes) else v for k, v in peer.items()})
-        fill(native_cfg, {**cfg, "count": len(lanes)})
+        native_addrs = ffi.new("struct mrc_plane_addr[]", len(addrs))
+        for one, (plane, own, theirs) in zip(native_addrs, addrs, strict=True):
+            fill(one, {"plane": plane, "src": list(own.packed), "dst": list(theirs.packed)})
+        fill(native_cfg, {**cfg, "count": len(lanes), "addr_count": len(addrs)})
+        native_cfg.addrs = native_addrs
         for native, lane in zip(native_lanes, lanes, strict=True):
             _fill_lane(native, lane)
         rc = lib.mrc_pump_path_create(

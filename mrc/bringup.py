@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import secrets
 import socket
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from ipaddress import IPv6Address
 
@@ -17,6 +17,7 @@ from .oob import Agreement, ConnectionInfo, QpInfo, negotiate
 from .options import ConnectionOptions
 from .path import PathTable
 from .pd import ProtectionDomain
+from .planes import PlaneAddresses, pair_up
 from .port import Port
 from .qp import QpAttr, QpInitAttr, QueuePair
 from .types import (
@@ -97,25 +98,33 @@ def route_mtu(dst: IPv6Address, scope_id: int) -> int:
         return probe.getsockopt(socket.IPPROTO_IPV6, _IPV6_MTU)
 
 
-def _path_mtu(local: Local, options: ConnectionOptions, dst: IPv6Address) -> int:
-    """The largest path MTU not above the wish that fits the route. MrcUsageError: none does."""
+def _path_mtu(local: Local, options: ConnectionOptions, ends: Iterable[IPv6Address]) -> int:
+    """The largest path MTU not above the wish that fits the routes. MrcUsageError: none does."""
     if local.port.backend is Backend.MEM:
         return options.mtu
     profile = options.profile(options.evs, options.sport_base)
     outer = _OUTER.get(profile.format, 0) if local.port.backend is Backend.RAW else 0
-    room = route_mtu(dst, local.scope_id) - _OVERHEAD - outer
+    narrow, dst = min((route_mtu(end, local.scope_id), end) for end in ends)
+    room = narrow - _OVERHEAD - outer
     fitting = [mtu for mtu in PATH_MTUS if mtu <= min(options.mtu, room)]
     if not fitting:
         raise MrcUsageError(f"the route to {dst} has no room for packets of {PATH_MTUS[0]} bytes")
     return fitting[-1]
 
 
-def prepare(driver: Driver, local: Local, options: ConnectionOptions, dst: IPv6Address) -> Half:
-    """Queue pair, completion queue and domain, and the info to send. dst: for the route's MTU.
+def prepare(
+    driver: Driver,
+    local: Local,
+    options: ConnectionOptions,
+    dst: IPv6Address,
+    planes: PlaneAddresses = (),
+) -> Half:
+    """Queue pair, completion queue and domain, and the info to send.
 
-    MrcResourceError: no queue pair is left.
+    dst, and those of planes as far as they are known: for the routes' MTU. MrcResourceError: no
+    queue pair is left.
     """
-    mtu = _path_mtu(local, options, dst)
+    mtu = _path_mtu(local, options, {dst, *(address for _, address in planes)})
     profile = options.profile(options.evs, options.sport_base)
     depth = options.depth + options.imm_queue
     pd = ProtectionDomain(driver.ctx)
@@ -151,6 +160,7 @@ def prepare(driver: Driver, local: Local, options: ConnectionOptions, dst: IPv6A
         sport_base=min(e.source_port for e in profile),
         imm_queue=options.imm_queue,
         backend=local.port.backend.name.lower(),
+        plane_addresses=options.sources,
     )
     return Half(driver, local, options, pd, cq, qp, info)
 
@@ -183,6 +193,7 @@ def complete(half: Half, peer: ConnectionInfo, *, passive: bool, via: Hashable) 
             dst=peer.qp.gid,
             scope_id=local.scope_id,
             dport=peer.qp.udp_port,
+            planes=pair_up(options.sources, peer.plane_addresses, local.addr, peer.qp.gid),
             via=via,
         )
         keys.append(key)

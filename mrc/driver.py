@@ -19,6 +19,7 @@ from .dscp import DscpClasses
 from .errors import MrcUsageError
 from .ev import EvProfile
 from .path import PathTable
+from .planes import PlanePairs
 from .port import Port
 from .probing import Prober
 from .receive import ReceivePolicy
@@ -259,6 +260,7 @@ class Driver:
         dst: IPv6Address,
         scope_id: int,
         dport: int,
+        planes: PlanePairs = (),
         via: Hashable = None,
     ) -> tuple[Hashable, PathTable]:
         """The path table towards a peer, shared by all connections to it; give() takes it back.
@@ -268,9 +270,10 @@ class Driver:
         OSError: the profile names an interface that is not there.
         """
         self._carriers.follow(profile.interfaces)
-        key = ("path", port.index, profile, src, dst, scope_id, dport, via)
+        key = ("path", port.index, profile, src, dst, scope_id, dport, planes, via)
         table: PathTable = self._take(
-            key, lambda: PathTable(port, profile, dst, dport, src=src, scope_id=scope_id)
+            key,
+            lambda: PathTable(port, profile, dst, dport, src=src, scope_id=scope_id, planes=planes),
         )
         return key, table
 

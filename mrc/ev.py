@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum, IntFlag
 from ipaddress import IPv6Address
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from .errors import MrcProfileError
 from .evrows import RowTable
+from .planes import PlaneAddresses, address_problem
 from .types import EV_MAX, PLANE_MAX, EvFormat
 
 __all__ = [
@@ -189,7 +190,8 @@ class EvProfile:
     REFLECT for udp and stev, OWN for SRv6. deny: EVs that are DENIED from the start (D.7). events:
     which changes raise an event (C.6). rows: SRv6 destinations come from these templates (D.9), so
     that the entries have none. origin: the managed profile it is of (C.5). loss: what one lost
-    packet says of its path (D.5).
+    packet says of its path (D.5). sources: own address in a plane, where that is another than the
+    connection's (C.4).
     """
 
     format: EvFormat
@@ -203,6 +205,7 @@ class EvProfile:
     rows: RowTable | None = None
     origin: object | None = None
     loss: LossRule = LossRule.COMPARED
+    sources: PlaneAddresses = ()
 
     def __post_init__(self) -> None:
         if not self.min_active:  # a quarter, as in the examples D.3 quotes
@@ -219,17 +222,18 @@ class EvProfile:
         return iter(self.entries)
 
     @classmethod
-    def udp(cls, count: int, sport_base: int = 49152, planes: int = 1) -> EvProfile:
-        """EV i is UDP source port sport_base + i; planes take turns."""
+    def udp(cls, count: int, sport_base: int = 49152, planes: int | Sequence[int] = 1) -> EvProfile:
+        """EV i is UDP source port sport_base + i; planes, or as many from 1 on, take turns."""
+        turns = range(1, planes + 1) if isinstance(planes, int) else planes
         if not 1 <= count <= EV_MAX:
             raise MrcProfileError(f"the number of EVs {count} is not in 1..{EV_MAX}")
-        if not 1 <= planes <= PLANE_MAX:
-            raise MrcProfileError(f"the number of planes {planes} is not in 1..{PLANE_MAX}")
+        if not 1 <= len(turns) <= PLANE_MAX:
+            raise MrcProfileError(f"the number of planes {len(turns)} is not in 1..{PLANE_MAX}")
         if sport_base < 1 or sport_base + count > 0x10000:
             raise MrcProfileError(
                 f"source ports {sport_base}..{sport_base + count - 1} are not in 1..65535"
             )
-        entries = tuple(EvEntry(sport_base + i, 1 + i % planes) for i in range(count))
+        entries = tuple(EvEntry(sport_base + i, turns[i % len(turns)]) for i in range(count))
         return cls(EvFormat.UDP, entries)
 
     @classmethod
@@ -260,17 +264,23 @@ class EvProfile:
                 raise MrcProfileError(f"{self.name or 'EV profile'}: deny: no EV is {ev:#x}")
         return replace(self, deny=tuple(deny))
 
-    def towards(self, dst: IPv6Address) -> EvProfile:
+    def towards(
+        self, dst: IPv6Address, planes: Mapping[int, IPv6Address] | None = None
+    ) -> EvProfile:
         """The same with the outer destinations towards dst, when rows give them (D.9).
 
-        MrcProfileError: no row for dst, or a number that does not fit.
+        planes: the peer's addresses in planes, where they are others. MrcProfileError: no row for
+        an address, or a number that does not fit.
         """
         if self.rows is None:
             return self
-        addresses = self.rows.addresses(dst, [e.value for e in self.entries])
-        entries = tuple(
-            replace(e, dst=address) for e, address in zip(self.entries, addresses, strict=True)
-        )
+        by_end: dict[IPv6Address, list[int]] = {}
+        for e in self.entries:
+            by_end.setdefault((planes or {}).get(e.plane, dst), []).append(e.value)
+        outer: dict[int, IPv6Address] = {}
+        for end, values in by_end.items():
+            outer.update(zip(values, self.rows.addresses(end, values), strict=True))
+        entries = tuple(replace(e, dst=outer[e.value]) for e in self.entries)
         return replace(self, entries=entries, rows=None)
 
     def problem(self) -> str | None:
@@ -290,7 +300,7 @@ class EvProfile:
             return "all EVs are backups"
         if not 1 <= self.min_active <= active:
             return f"min_active: {self.min_active} is not in 1..{active}, the active EVs"
-        return self._deny_problem(seen) or self._interface_problem()
+        return self._deny_problem(seen) or self._interface_problem() or self._source_problem()
 
     def _entry_problem(self, entry: EvEntry) -> tuple[str, str] | None:
         if self.rows is None:
@@ -325,6 +335,17 @@ class EvProfile:
             if interface in seen:
                 return f"[[plane]] {index}: interface: {interface!r} occurs twice"
             seen.add(interface)
+        return None
+
+    def _source_problem(self) -> str | None:
+        planes = {e.plane for e in self.entries}
+        for plane, address in self.sources:
+            if plane not in planes:
+                return f"plane {plane} has an address, but no EV"
+            planes.discard(plane)
+            problem = address_problem(address)
+            if problem is not None:
+                return f"plane {plane}: source: {problem}"
         return None
 
 

@@ -20,9 +20,10 @@ deny_file = "bad.txt"      # optional: the same, one a line; others than ours ar
 events = ["good"]          # optional: new states that raise an event; default all
 loss = "first"             # optional: compared | first (D.5)
 
-[[plane]]                  # optional: which interface carries a plane; down without its carrier
+[[plane]]                  # optional: of a plane, one of these or both
 number = 1
-interface = "eth0"
+interface = "eth0"         # carries it; the plane is down without its carrier
+source = "fd00:1::1"       # own address there
 
 count = 16                 # automatic, if alone, or with planes and seed; generated: how many
                            #   EVs, spread evenly over all combinations;
@@ -42,6 +43,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,7 @@ from .ev import (
 from .evgen import SPORT_BASE, automatic, combinations, generate
 from .evrowfile import rows_of, template_entries
 from .evrows import RowTable
+from .planes import PlaneAddresses, address_problem
 from .tomlplace import Place as _Place
 from .tomlplace import parse_toml, read_bytes
 from .tomlplace import shown as _shown
@@ -129,6 +132,7 @@ def parse_profile(document: Mapping[str, Any], source: str, text: str = "") -> E
         min_active,
         source,
         _interfaces(place, document) if "plane" in document else (),
+        sources=_sources(place, document) if "plane" in document else (),
         reverse=_reverse(place, document),
         events=_events(place, document),
         rows=rows,
@@ -235,12 +239,29 @@ def _explicit(place: _Place, document: Mapping[str, Any], rows: RowTable | None)
 def _interfaces(place: _Place, document: Mapping[str, Any]) -> tuple[tuple[int, str], ...]:
     found = []
     for here, table in place.tables(document, "plane"):
-        here.known_keys(table, {"number", "interface"})
+        here.known_keys(table, {"number", "interface", "source"})
+        plane = here.integer(table, "number", None, 1, PLANE_MAX)
         interface = table.get("interface")
+        if interface is None and "source" in table:
+            continue
         if not isinstance(interface, str):
             here.fail("interface", f"{interface!r} is not an interface name in quotes")
-        found.append((here.integer(table, "number", None, 1, PLANE_MAX), interface))
+        found.append((plane, interface))
     return tuple(found)
+
+
+def _sources(place: _Place, document: Mapping[str, Any]) -> PlaneAddresses:
+    found: dict[int, IPv6Address] = {}
+    for here, table in place.tables(document, "plane"):
+        address = here.address(table, "source")
+        if address is None:
+            continue
+        problem = address_problem(address)
+        if problem is not None:
+            here.fail("source", problem)
+        if found.setdefault(table["number"], address) != address:
+            here.fail("source", f"plane {table['number']} has {found[table['number']]} already")
+    return tuple(sorted(found.items()))
 
 
 def _fields(

@@ -8,6 +8,7 @@ queue pair, answers with its own half, and is ready to receive; the first then s
 from __future__ import annotations
 
 from collections.abc import Hashable
+from ipaddress import IPv6Address
 
 from ._tcp import address_of
 from .bringup import Half, Local, complete, prepare
@@ -17,19 +18,26 @@ from .driver import Driver
 from .errors import MrcHandshakeError, MrcUsageError
 from .oob import ConnectionInfo, FrameError, hello, parse_hello
 from .options import ConnectionOptions
+from .port import Port
 from .types import Backend
 
-__all__ = ["answer", "expect_hello", "greet", "host_of", "local_end"]
+__all__ = ["answer", "expect_hello", "greet", "host_of", "local_end", "open_port"]
+
+
+def open_port(driver: Driver, options: ConnectionOptions, addr: IPv6Address, scope_id: int) -> Port:
+    """The port on which packets for addr come, and those for the planes' addresses. OSError."""
+    if options.sources:  # several: one socket takes them all
+        addr, scope_id = IPv6Address(0), 0
+    kind = options.backend_kind()
+    return driver.port(kind, addr, scope_id, options.udp_port, options.also_udp_port)
 
 
 def local_end(driver: Driver, channel: Channel, options: ConnectionOptions) -> Local:
-    """Our end of the data path: the address the channel uses."""
+    """Our end of the data path: the address the channel uses, and those of planes."""
     addr, scope_id = address_of(channel.sockname)
-    kind = options.backend_kind()
-    if kind is Backend.MEM:
+    if options.backend_kind() is Backend.MEM:
         raise MrcUsageError("the mem backend has no network; use mem_pair()")
-    port = driver.port(kind, addr, scope_id, options.udp_port, options.also_udp_port)
-    return Local(port, addr, scope_id)
+    return Local(open_port(driver, options, addr, scope_id), addr, scope_id)
 
 
 async def greet(

@@ -7,6 +7,7 @@ C patches payload length, traffic class and flow label per packet.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from ipaddress import IPv6Address
 
 from .errors import MrcUsageError
@@ -16,6 +17,7 @@ from .types import EvFormat
 __all__ = ["HOP_LIMIT", "outer_template", "outer_templates"]
 
 HOP_LIMIT = 64  # A.2
+_SRC_AT = 8  # source address inside an IPv6 header
 _DST_AT = 24  # destination address inside an IPv6 header
 _SEGMENTS_LEFT_AT = 43  # in the SRH, which follows the 40 bytes of the IPv6 header
 _SEGMENT_AT = 48  # the one SRH entry, after the fixed part of 8
@@ -51,9 +53,18 @@ def _specialise(template: bytearray, entry: EvEntry) -> bytes:
     return bytes(template)
 
 
-def outer_templates(profile: EvProfile, src: IPv6Address) -> list[bytes]:
-    """The outer header of each EV, in profile order; empty ones where the format has none."""
+def outer_templates(
+    profile: EvProfile, src: IPv6Address, planes: Mapping[int, IPv6Address] | None = None
+) -> list[bytes]:
+    """The outer header of each EV, in profile order; empty ones where the format has none.
+
+    planes: our addresses in planes, where they are others than src (A.13.1).
+    """
     if profile.format in (EvFormat.UDP, EvFormat.STEV):
         return [b""] * len(profile)
     template = bytearray(outer_template(profile.format, src))
-    return [_specialise(template, entry) for entry in profile]
+    found = []
+    for entry in profile:
+        template[_SRC_AT : _SRC_AT + 16] = (planes or {}).get(entry.plane, src).packed
+        found.append(_specialise(template, entry))
+    return found

@@ -18,7 +18,8 @@ from typing import Any, NoReturn, Self
 
 from .errors import MrcHandshakeError
 from .peertext import printable
-from .types import MPR_MAX, PATH_MTUS, UDP_PORT, QpCap
+from .planes import PlaneAddresses, address_problem
+from .types import MPR_MAX, PATH_MTUS, PLANE_MAX, UDP_PORT, QpCap
 
 __all__ = [
     "OOB_VERSION",
@@ -147,6 +148,37 @@ def _text(values: Mapping[str, Any], key: str) -> str:
     return value
 
 
+def _address(values: Mapping[str, Any], key: str) -> IPv6Address:
+    try:
+        return IPv6Address(_text(values, key))
+    except AddressValueError as exc:
+        raise FrameError(f"{key}: {printable(exc, 80)}") from exc
+
+
+def _plane_addresses(values: Mapping[str, Any], gid: IPv6Address) -> PlaneAddresses:
+    """The peer's address in each plane that has one of its own; who names none has one for all.
+
+    A peer that is not reached over our loopback has no addresses there.
+    """
+    listed = values.get("plane_addresses", [])
+    if not isinstance(listed, list) or len(listed) > PLANE_MAX:
+        raise FrameError(f"plane_addresses: not a list of at most {PLANE_MAX}")
+    found: dict[int, IPv6Address] = {}
+    for item in listed:
+        if not isinstance(item, dict):
+            raise FrameError("plane_addresses: an element is no object")
+        plane = _integer(item, "plane", 1, PLANE_MAX)
+        if plane in found:
+            raise FrameError(f"plane_addresses: plane {plane} occurs twice")
+        found[plane] = _address(item, "gid")
+        problem = address_problem(found[plane])
+        if found[plane].is_loopback and not gid.is_loopback:
+            problem = f"{found[plane]} is ours"
+        if problem is not None:
+            raise FrameError(f"plane_addresses: plane {plane}: {problem}")
+    return tuple(sorted(found.items()))
+
+
 @dataclass(frozen=True, slots=True)
 class QpInfo:
     """Where packets for a queue pair go: address, UDP port, number, and its first PSN."""
@@ -163,10 +195,7 @@ class QpInfo:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """FrameError: a value is missing or out of range."""
-        try:
-            gid = IPv6Address(_text(values, "gid"))
-        except AddressValueError as exc:
-            raise FrameError(f"gid: {printable(exc, 80)}") from exc
+        gid = _address(values, "gid")
         if gid.scope_id is not None:  # of the peer's host; the zone here is our own matter
             raise FrameError("gid: an address with a zone")
         if gid.is_multicast or gid.is_unspecified or gid.ipv4_mapped is not None:
@@ -185,7 +214,8 @@ class ConnectionInfo:
 
     versions: bitmap, bit 0 is wire version 1. max_wimm, mpr: own limits as requestor;
     max_wimm_dest, mpr_dest: as responder (mpr in units of 128 PSNs). trim_nack, service_time:
-    this side's responder has the capability. ports_up: bit N is plane N. Ours: evs and sport_base
+    this side's responder has the capability. ports_up: bit N is plane N. plane_addresses: where
+    planes have others than qp.gid; packets come from any of them. Ours: evs and sport_base
     let the passive side make lanes of its own; imm_queue is how many immediates this side's
     application may leave unread.
     """
@@ -205,11 +235,13 @@ class ConnectionInfo:
     sport_base: int = 49152
     imm_queue: int = 1024
     backend: str = "udp"
+    plane_addresses: PlaneAddresses = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {**plain, "qp": self.qp.to_dict()}
+        planes = [{"plane": p, "gid": str(gid)} for p, gid in self.plane_addresses]
+        return {**plain, "qp": self.qp.to_dict(), "plane_addresses": planes}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -220,8 +252,9 @@ class ConnectionInfo:
         mtu = values.get("path_mtu")
         if mtu not in PATH_MTUS:
             raise FrameError(f"path_mtu: {printable(mtu, 80)} is not one of {PATH_MTUS}")
+        where = QpInfo.from_dict(qp)
         return cls(
-            qp=QpInfo.from_dict(qp),
+            qp=where,
             versions=_integer(values, "versions", 0, 0xFFFFFFFF),
             path_mtu=int(mtu),
             max_wimm=_integer(values, "max_wimm", 0, 0xFFFF),
@@ -236,6 +269,7 @@ class ConnectionInfo:
             sport_base=_integer(values, "sport_base", 1, 0xFFFF),
             imm_queue=_integer(values, "imm_queue", 0, 1 << 24),
             backend=_text(values, "backend"),
+            plane_addresses=_plane_addresses(values, where.gid),
         )
 
 

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import IPv6Address
 from pathlib import Path
 from types import UnionType
 from typing import Literal, TypedDict
@@ -13,6 +15,7 @@ from .cc import CcProfile, NsccConfig
 from .dscp import DscpClasses
 from .errors import MrcUsageError
 from .ev import EvProfile
+from .planes import PlaneAddresses, plane_addresses
 from .types import MPR_MAX, PATH_MTUS, TRAIN_MAX, Backend, CcKind, EvFormat, Recovery
 
 __all__ = ["ConnectionOptions", "OptionArgs"]
@@ -61,6 +64,7 @@ class OptionArgs(TypedDict, total=False):
     timestamps: bool
     service_time: bool
     recovery: Literal["guarded", "off", "plain"]
+    plane_addresses: Mapping[int, str | IPv6Address] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,9 @@ class ConnectionOptions:
     and recovers with the receiver's budgets, and may grow to mpr_max where that is above mpr
     (B.12). timestamps: TSETH in our data packets (A.5). service_time: of a context made here, its
     receivers take their own dwell time out of the peer's round trips (H11). recovery: what we do
-    about a gap that has grown too wide (B.10, ADR 70).
+    about a gap that has grown too wide (B.10, ADR 70). plane_addresses: this host's IPv6 address in
+    a plane, where it has one for each, over those that the EV profile names (C.4); without an EV
+    profile EVs take turns on these planes.
     """
 
     evs: int = 16
@@ -115,6 +121,7 @@ class ConnectionOptions:
     timestamps: bool = False
     service_time: bool = False
     recovery: Literal["guarded", "off", "plain"] = "guarded"
+    plane_addresses: Mapping[int, str | IPv6Address] | None = None
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -145,8 +152,9 @@ class ConnectionOptions:
             whole("train", self.train, 1, TRAIN_MAX)
         if isinstance(self.ev_profile, str | Path):
             object.__setattr__(self, "ev_profile", EvProfile.load(self.ev_profile))
-        if self.ev_profile is None:
-            EvProfile.udp(self.evs, self.sport_base)  # refuses what cannot be
+        given = plane_addresses(self.plane_addresses or {})
+        object.__setattr__(self, "plane_addresses", dict(given))
+        self._check_planes(self.profile(self.evs, self.sport_base))  # which refuses what cannot be
         self._check_names()
         if not isinstance(self.cc, CcProfile):
             object.__setattr__(self, "cc", _cc_profile(self.cc, self.window))
@@ -170,6 +178,19 @@ class ConnectionOptions:
                 f"{self.backend} would ignore its paths"
             )
 
+    def _check_planes(self, profile: EvProfile) -> None:
+        """An address of a plane without EVs would be told to the peer, and never used."""
+        known = {e.plane for e in profile}
+        for plane, _ in self.sources:
+            if plane not in known:
+                raise MrcUsageError(f"plane {plane} has an address, but no EV")
+
+    @property
+    def sources(self) -> PlaneAddresses:
+        """Own addresses of planes, of the EV profile and of plane_addresses."""
+        named = self.ev_profile.sources if isinstance(self.ev_profile, EvProfile) else ()
+        return plane_addresses({**dict(named), **(self.plane_addresses or {})})
+
     @property
     def window_max(self) -> int:
         """How far the window may grow, units of MPR."""
@@ -185,7 +206,7 @@ class ConnectionOptions:
         """The EV profile given, or plain source ports."""
         if isinstance(self.ev_profile, EvProfile):
             return self.ev_profile
-        return EvProfile.udp(evs, sport_base)
+        return EvProfile.udp(evs, sport_base, [plane for plane, _ in self.sources] or 1)
 
     def backend_kind(self) -> Backend:
         """The backend, "auto" resolved."""

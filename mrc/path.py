@@ -10,6 +10,7 @@ from ._children import Owned
 from ._paths import Paths
 from .ev import EventMask, EvEntry, EvProfile
 from .headers import outer_templates
+from .planes import PlanePairs
 from .port import Port
 from .types import Backend, EvState, PathPlanes, PathStats
 
@@ -38,8 +39,10 @@ class ProbeConfig:
 class PathTable(Owned):
     """Shared by the queue pairs to one peer (D.5 to D.8).
 
-    `src` :: lets the kernel choose; the attribute `src` tells what it chose. OSError: a lane
-    could not be set up, in words. MrcProfileError: the profile's row templates do not lead to dst.
+    `src` :: lets the kernel choose; the attribute `src` tells what it chose. `planes`: both ends
+    where a plane has addresses of its own (C.4); packets are taken from any of the peer's. OSError:
+    a lane could not be set up, in words. MrcProfileError: the profile's row templates do not lead
+    to dst.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class PathTable(Owned):
         scope_id: int = 0,
         probes: ProbeConfig | None = None,
         seed: int = 0,
+        planes: PlanePairs = (),
     ) -> None:
         self.ctx = port.ctx
         self._calls = Paths(port.ctx.pump)
@@ -61,7 +65,9 @@ class PathTable(Owned):
         self.dst = dst
         source = src or IPv6Address(0)
         probes = probes or ProbeConfig()
-        templates = self._templates(profile.towards(dst), source)
+        self._own = {plane: own for plane, own, _ in planes}
+        self._theirs = {plane: theirs for plane, _, theirs in planes}
+        templates = self._templates(profile.towards(dst, self._theirs), source)
         says_plane = profile.rows.evs.plane if profile.rows is not None else None
         self.number, used = self._calls.path_create(
             port.index,
@@ -85,6 +91,7 @@ class PathTable(Owned):
                 (e.value, e.plane, e.backup, template)
                 for e, template in zip(profile, templates, strict=True)
             ],
+            planes,
         )
         self.src = IPv6Address(used)
         self._closed = False
@@ -95,7 +102,7 @@ class PathTable(Owned):
     def _templates(self, profile: EvProfile, source: IPv6Address) -> list[bytes]:
         """Outer headers; empty where the kernel's routes, or nothing, make them."""
         if self.port.backend is Backend.RAW:
-            return outer_templates(profile, source)
+            return outer_templates(profile, source, self._own)
         return [b""] * len(profile)
 
     def stats(self) -> list[PathStats]:
@@ -116,7 +123,8 @@ class PathTable(Owned):
         What was in flight on the former is recovered like a loss. MrcUsageError: no such EV,
         another plane, or an EV of the table. MrcProfileError: its path does not fit the format.
         """
-        one = EvProfile(self.profile.format, (entry,), rows=self.profile.rows).towards(self.dst)
+        alone = EvProfile(self.profile.format, (entry,), rows=self.profile.rows)
+        one = alone.towards(self.dst, self._theirs)
         self._calls.path_replace(
             self.number,
             ev,

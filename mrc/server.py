@@ -21,7 +21,7 @@ from .conn import Connection
 from .device import Context
 from .driver import Driver
 from .errors import MrcError, MrcHandshakeError, MrcUsageError
-from .exchange import answer, host_of, local_end
+from .exchange import answer, host_of, local_end, open_port
 from .oob import OOB_VERSION, REFUSED, FrameError, parse_hello
 from .options import ConnectionOptions, OptionArgs
 
@@ -62,7 +62,7 @@ async def listen(
             raise OSError(exc.errno, f"listen on {address}: {exc.strerror}") from exc
         driver = Driver.attach(context, wish.seed, wish.dscp, service_time=wish.service_time)
         driver.hold()
-        driver.port(wish.backend_kind(), *address_of(sockaddr), wish.udp_port, wish.also_udp_port)
+        open_port(driver, wish, *address_of(sockaddr))
         server = Server(driver, wish)
         await server.start(sock)
     except BaseException:
@@ -209,7 +209,8 @@ class Server:
         local = local_end(self._driver, channel, self.options)
         lanes = lanes_towards(self.options, peer)
         async with self._admission.lanes(host_of(channel), lanes):
-            half = prepare(self._driver, local, self.options, peer.qp.gid)
+            planes = peer.plane_addresses
+            half = prepare(self._driver, local, self.options, peer.qp.gid, planes)
             conn = await answer(half, channel, peer)
         if self._closed:
             await conn.close(0)

@@ -26,8 +26,9 @@ void mrc_emit(const struct mrc_env *env, const struct mrc_peer *peer,
     memset(out->tail, 0, sizeof out->tail);
 
     const uint16_t sport = (uint16_t)entry->ev;
-    uint32_t reg =
-        mrc_icrc6_begin(env->crc, peer->src, peer->dst, sport, peer->dport, mrc_tx_udp_len(out));
+    const uint8_t *src = entry->addr != NULL ? entry->addr->src : peer->src;
+    const uint8_t *dst = entry->addr != NULL ? entry->addr->dst : peer->dst;
+    uint32_t reg = mrc_icrc6_begin(env->crc, src, dst, sport, peer->dport, mrc_tx_udp_len(out));
     reg = mrc_icrc_bth(env->crc, reg, out->hdr, out->hdr_len);
     if (pkt->payload_len > 0)
         reg = env->crc(reg, pkt->payload, pkt->payload_len);

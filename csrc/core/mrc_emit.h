@@ -32,7 +32,7 @@ struct mrc_env {
     struct mrc_async async;
 };
 
-/* One per QP: where its packets go. */
+/* One per QP: where its packets go, unless their plane has addresses of its own. */
 struct mrc_peer {
     uint8_t src[16];
     uint8_t dst[16];

@@ -67,6 +67,12 @@ static bool engine_icrc_ok(const struct mrc_engine *e, const struct mrc_rx_pkt *
     return memcmp(want, p->bytes + p->len - MRC_ICRC_LEN, MRC_ICRC_LEN) == 0;
 }
 
+/* The address that most packets have first, then those of the planes. */
+static bool engine_from_peer(const struct mrc_qp *q, const uint8_t src[16])
+{
+    return memcmp(q->attr.dst, src, 16) == 0 || (q->path != NULL && mrc_path_from(q->path, src));
+}
+
 /* B.15, steps 6 and 7. NULL: counted. */
 static struct mrc_qp *engine_qp_of(struct mrc_engine *e, uint32_t dqp, const uint8_t src[16])
 {
@@ -79,7 +85,7 @@ static struct mrc_qp *engine_qp_of(struct mrc_engine *e, uint32_t dqp, const uin
         e->env.drops[MRC_DROP_QP_STATE]++;
         return NULL;
     }
-    if (memcmp(q->attr.dst, src, 16) != 0) {
+    if (!engine_from_peer(q, src)) {
         e->env.drops[MRC_DROP_PEER]++;
         return NULL;
     }
@@ -118,7 +124,7 @@ static void engine_rx_broken(struct mrc_engine *e, const struct mrc_rx_pkt *p, m
         (mrc_opcode_flags(pkt.opcode) & MRC_OPF_DATA) == 0)
         return;
     struct mrc_qp *q = mrc_engine_qp(e, pkt.dqp);
-    if (q != NULL && memcmp(q->attr.dst, p->src, 16) == 0)
+    if (q != NULL && engine_from_peer(q, p->src))
         mrc_qp_rx_broken(q, &pkt, mrc_wire_ev(p->flow_label, p->sport), now);
 }
 
@@ -132,8 +138,8 @@ static void engine_rx_ep(struct mrc_engine *e, const struct mrc_rx_pkt *rx, cons
         return;
     for (uint32_t i = mrc_ep_first(&e->ep, rx->src); i != MRC_EP_NOWHERE;
          i = mrc_ep_next(&e->ep, i)) {
-        mrc_engine_tell_planes(e, i);
-        mrc_engine_touch_path(e, i);
+        mrc_engine_tell_planes(e, mrc_ep_path(i));
+        mrc_engine_touch_path(e, mrc_ep_path(i));
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "mrc_ep.h"
+#include "mrc_ep_priv.h"
 
 #include "mrc_rand.h"
 
@@ -45,29 +45,12 @@ void mrc_ep_init(struct mrc_ep *ep, void *mem, struct mrc_env *env, uint32_t pat
 
 /* ---- nodes ---- */
 
-/* Seeded, so that a stranger cannot choose addresses that fall together. */
-static uint32_t *ep_bucket(const struct mrc_ep *ep, const uint8_t addr[16])
+/* What is known of a node is what came from its first address: others may name it as one of theirs.
+ */
+static const struct ep_node *ep_known(const struct mrc_ep *ep, const uint8_t addr[16])
 {
-    const uint64_t h = mrc_mix64(mrc_mix64(ep->seed ^ mrc_get64(addr)) ^ mrc_get64(addr + 8));
-    return &ep->bucket[(uint32_t)h & ep->bucket_mask];
-}
-
-/* This one or the first after it in the chain that has the address. */
-static uint32_t ep_same(const struct mrc_ep *ep, uint32_t i, const uint8_t addr[16])
-{
-    while (i != MRC_EP_NOWHERE && memcmp(ep->node[i].peer.dst, addr, 16) != 0)
-        i = ep->node[i].next;
-    return i;
-}
-
-uint32_t mrc_ep_first(const struct mrc_ep *ep, const uint8_t addr[16])
-{
-    return ep_same(ep, *ep_bucket(ep, addr), addr);
-}
-
-uint32_t mrc_ep_next(const struct mrc_ep *ep, uint32_t path)
-{
-    return ep_same(ep, ep->node[path].next, ep->node[path].peer.dst);
+    const uint32_t slot = mrc_ep_first(ep, addr);
+    return slot != MRC_EP_NOWHERE && mrc_ep_place(slot) == 0 ? &ep->node[mrc_ep_path(slot)] : NULL;
 }
 
 int mrc_ep_lead(struct mrc_ep *ep, uint32_t path, struct mrc_path_table *t,
@@ -77,8 +60,7 @@ int mrc_ep_lead(struct mrc_ep *ep, uint32_t path, struct mrc_path_table *t,
     if (path >= ep->node_max || t == NULL || ep->node[path].table != NULL ||
         memcmp(to->dst, unspecified, 16) == 0)
         return MRC_ERR_INVAL;
-    const uint32_t known = mrc_ep_first(ep, to->dst);
-    uint32_t *bucket = ep_bucket(ep, to->dst);
+    const struct ep_node *known = ep_known(ep, to->dst);
     struct ep_node *n = &ep->node[path];
     memset(n, 0, sizeof *n);
     mrc_list_init(&n->due);
@@ -94,11 +76,15 @@ int mrc_ep_lead(struct mrc_ep *ep, uint32_t path, struct mrc_path_table *t,
     mrc_path_cursor_init(&n->cursor, ep->seed ^ path);
     n->local_up = MRC_PLANES_ALL;
     n->told = MRC_PLANES_ALL;
-    n->remote_up = known != MRC_EP_NOWHERE ? ep->node[known].remote_up : MRC_PLANES_ALL;
+    n->remote_up = MRC_PLANES_ALL;
+    if (known != NULL) {
+        n->remote_up = known->remote_up;
+        n->heard_ns = known->heard_ns;
+        n->heard_ts = known->heard_ts;
+    }
     if (n->remote_up != MRC_PLANES_ALL)
         mrc_path_set_planes(t, n->local_up, n->remote_up);
-    n->next = *bucket;
-    *bucket = path;
+    ep_addrs_add(ep, path);
     return MRC_OK;
 }
 
@@ -116,10 +102,7 @@ void mrc_ep_forget(struct mrc_ep *ep, uint32_t path)
     struct ep_node *n = &ep->node[path];
     if (n->table == NULL)
         return;
-    uint32_t *link = ep_bucket(ep, n->peer.dst);
-    while (*link != path)
-        link = &ep->node[*link].next;
-    *link = n->next;
+    ep_addrs_remove(ep, path);
     mrc_heap_remove(&ep->timers, &n->timer);
     mrc_list_remove(&n->due);
     mrc_list_remove(&n->reverse);
@@ -192,8 +175,9 @@ static uint32_t ep_asker(const struct mrc_ep *ep, uint32_t first, uint8_t hint, 
     uint32_t best = first;
     int best_score = -1;
     for (uint32_t i = first; i != MRC_EP_NOWHERE; i = mrc_ep_next(ep, i)) {
-        const int score = (ep->node[i].peer_hint == hint ? 2 : 0) +
-                          (mrc_path_find(ep->node[i].table, ev) != MRC_EV_NONE ? 1 : 0);
+        const struct ep_node *n = ep_of(ep, i);
+        const int score =
+            (n->peer_hint == hint ? 2 : 0) + (mrc_path_find(n->table, ev) != MRC_EV_NONE ? 1 : 0);
         if (score > best_score) {
             best = i;
             best_score = score;
@@ -201,16 +185,17 @@ static uint32_t ep_asker(const struct mrc_ep *ep, uint32_t first, uint8_t hint, 
         if (score == 3)
             break;
     }
-    return best;
+    return mrc_ep_path(best);
 }
 
 /* A burst, then a steady pace, for each node: a storm costs the others nothing. */
-static bool ep_admit(struct mrc_ep *ep, struct ep_node *n, mrc_ns now)
+static bool ep_admit(struct mrc_ep *ep, uint32_t first, mrc_ns now)
 {
+    struct ep_slot *s = ep_slot(ep, first);
     if (ep->answer_in - ep->answer_out == MRC_EP_ANSWERS ||
-        n->pace_ns > now + (MRC_EP_BURST - 1) * MRC_EP_PACE_NS)
+        s->pace_ns > now + (MRC_EP_BURST - 1) * MRC_EP_PACE_NS)
         return false;
-    n->pace_ns = mrc_max64(n->pace_ns, now) + MRC_EP_PACE_NS;
+    s->pace_ns = mrc_max64(s->pace_ns, now) + ep_share(ep, first) * MRC_EP_PACE_NS;
     return true;
 }
 
@@ -222,31 +207,31 @@ static bool ep_stale(const struct ep_node *n, const struct mrc_pkt *p, mrc_ns no
 
 /* A change of planes costs us work in each table and entry: a node has a few at once, then a steady
  * pace. Beyond that an update is not heard, and not answered, so that the node repeats it. */
-static bool ep_flaps(const struct mrc_ep *ep, uint32_t first, const struct mrc_pkt *p, mrc_ns now)
+static bool ep_flaps(struct mrc_ep *ep, uint32_t first, const struct mrc_pkt *p, mrc_ns now)
 {
-    struct ep_node *n = &ep->node[first];
+    struct ep_slot *s = ep_slot(ep, first);
     bool changes = false;
     for (uint32_t i = first; i != MRC_EP_NOWHERE && !changes; i = mrc_ep_next(ep, i))
-        changes = ep->node[i].remote_up != (p->port_status_mask & MRC_PLANES_ALL);
-    if (!changes || ep_stale(n, p, now))
+        changes = ep_of(ep, i)->remote_up != (p->port_status_mask & MRC_PLANES_ALL) &&
+                  !ep_stale(ep_of(ep, i), p, now);
+    if (!changes)
         return false;
-    if (n->flap_ns > now + (MRC_EP_FLAPS - 1) * MRC_EP_FLAP_PACE_NS)
+    if (s->flap_ns > now + (MRC_EP_FLAPS - 1) * MRC_EP_FLAP_PACE_NS)
         return true;
-    n->flap_ns = mrc_max64(n->flap_ns, now) + MRC_EP_FLAP_PACE_NS;
+    s->flap_ns = mrc_max64(s->flap_ns, now) + ep_share(ep, first) * MRC_EP_FLAP_PACE_NS;
     return false;
 }
 
 /* D.7, H19: bit N is port N, and port N is plane N. */
 static bool ep_status(struct mrc_ep *ep, uint32_t first, const struct mrc_pkt *p, mrc_ns now)
 {
-    struct ep_node *n = &ep->node[first];
-    if (ep_stale(n, p, now))
-        return false;
-    n->heard_ns = now;
-    n->heard_ts = p->tx_timestamp;
     bool changed = false;
     for (uint32_t i = first; i != MRC_EP_NOWHERE; i = mrc_ep_next(ep, i)) {
-        n = &ep->node[i];
+        struct ep_node *n = ep_of(ep, i);
+        if (ep_stale(n, p, now))
+            continue;
+        n->heard_ns = now;
+        n->heard_ts = p->tx_timestamp;
         if (n->remote_up == (p->port_status_mask & MRC_PLANES_ALL))
             continue;
         n->remote_up = p->port_status_mask & MRC_PLANES_ALL;
@@ -264,7 +249,7 @@ static bool ep_rx_request(struct mrc_ep *ep, uint32_t first, const struct mrc_rx
         return false;
     }
     if ((p->ep_op == MRC_EP_OP_PORT_STATUS && ep_flaps(ep, first, p, now)) ||
-        !ep_admit(ep, &ep->node[first], now)) {
+        !ep_admit(ep, first, now)) {
         ep->env->drops[MRC_DROP_PROBE_RATE]++;
         return false;
     }
@@ -283,18 +268,18 @@ static bool ep_rx_request(struct mrc_ep *ep, uint32_t first, const struct mrc_rx
 static struct ep_node *ep_find_told(struct mrc_ep *ep, uint32_t first, uint16_t id)
 {
     for (uint32_t i = first; i != MRC_EP_NOWHERE; i = mrc_ep_next(ep, i))
-        if (ep->node[i].telling && ep->node[i].tell_sends > 0 && ep->node[i].tell_id == id)
-            return &ep->node[i];
+        if (ep_of(ep, i)->telling && ep_of(ep, i)->tell_sends > 0 && ep_of(ep, i)->tell_id == id)
+            return ep_of(ep, i);
     return NULL;
 }
 
-/* Of this node and id, on its way or about to be. */
+/* Of the node with this address, and of this id, on its way or about to be. */
 static struct ep_probe *ep_find_probe(struct mrc_ep *ep, const uint8_t addr[16], uint16_t id)
 {
     for (uint32_t i = 0; i < MRC_EP_PROBES; i++) {
         struct ep_probe *q = &ep->probe[i];
         if ((q->step == EP_WAIT || q->step == EP_SEND) && q->req.id == id &&
-            memcmp(ep->node[q->req.path].peer.dst, addr, 16) == 0)
+            ep_has(&ep->node[q->req.path], addr))
             return q;
     }
     return NULL;
@@ -303,8 +288,8 @@ static struct ep_probe *ep_find_probe(struct mrc_ep *ep, const uint8_t addr[16],
 static struct ep_node *ep_find_reverse(struct mrc_ep *ep, uint32_t first, uint16_t id)
 {
     for (uint32_t i = first; i != MRC_EP_NOWHERE; i = mrc_ep_next(ep, i))
-        if (ep->node[i].reverse_waiting && ep->node[i].reverse_id == id)
-            return &ep->node[i];
+        if (ep_of(ep, i)->reverse_waiting && ep_of(ep, i)->reverse_id == id)
+            return ep_of(ep, i);
     return NULL;
 }
 
@@ -344,8 +329,8 @@ static void ep_rx_response(struct mrc_ep *ep, uint32_t first, const struct mrc_r
     if (n != NULL && (q == NULL || (probe && p->ep_op == MRC_EP_OP_PORT_STATUS))) {
         ep_told(ep, n);
     } else if (q != NULL) {
-        q->rsp.port = mrc_path_plane(ep->node[q->req.path].table,
-                                     mrc_wire_ev(rx->flow_label, rx->sport));
+        q->rsp.port =
+            mrc_path_plane(ep->node[q->req.path].table, mrc_wire_ev(rx->flow_label, rx->sport));
         ep_finish(ep, q, ep_rtt(q, p->tx_timestamp, now));
     } else if ((n = ep_find_reverse(ep, first, id)) != NULL) {
         n->reverse_waiting = false;

@@ -19,6 +19,7 @@ enum {
     MRC_EP_BURST = 256,    /* requests of one node answered back to back ... */
     MRC_EP_FLAPS = 16,     /* changes of its planes heard back to back ... */
     MRC_EP_REPEATS = 3,    /* sendings of a port status update at the first gap (F.1) */
+    MRC_EP_PLACE_BITS = 5, /* a slot is path << 5 | place in the addresses of its peer */
     MRC_EP_NOWHERE = 0xFFFFFFFF,
 };
 #define MRC_EP_PACE_NS (10 * MRC_USEC)      /* ... and after that one in this time */
@@ -26,16 +27,22 @@ enum {
 #define MRC_EP_GAP_NS MRC_MSEC /* between sendings of an update; doubles after the third */
 #define MRC_EP_GAP_MAX_NS MRC_SEC
 
-struct ep_node {                  /* the endpoint side of a path table; mrc_ep.c only */
+/* An address of a node, as one table has it. Budgets are those of the first slot of an address:
+ * what comes from one address is never at the cost of another. */
+struct ep_slot {
+    mrc_ns pace_ns; /* when the address's budget of answers is whole again */
+    mrc_ns flap_ns; /* ... that of plane changes */
+    uint32_t next;  /* of the same hash */
+};
+
+struct ep_node {                  /* the endpoint side of a path table; mrc_ep*.c only */
     struct mrc_heap_node timer;   /* first: the next port status update */
     struct mrc_link due;          /* in mrc_ep.telling while one is due */
     struct mrc_path_table *table; /* NULL: free, or leads to nobody we know */
     struct mrc_peer peer;
     struct mrc_path_cursor cursor;
-    uint32_t next; /* of the same hash */
     uint32_t local_up;
     uint32_t remote_up;
-    mrc_ns pace_ns;      /* when the node's budget of answers is whole again */
     mrc_ns heard_ns;     /* last port status update that counted; 0: none */
     uint32_t told;       /* mask the peer acknowledged last */
     uint32_t tell_tried; /* planes used by the sendings so far */
@@ -51,7 +58,7 @@ struct ep_node {                  /* the endpoint side of a path table; mrc_ep.c
     uint16_t reverse_entry;
     uint16_t reverse_id;
     bool reverse_waiting;
-    mrc_ns flap_ns; /* when the node's budget of plane changes is whole again */
+    struct ep_slot slot[1u << MRC_EP_PLACE_BITS]; /* by place: first address, those of planes */
 };
 
 struct ep_answer {
@@ -79,7 +86,7 @@ struct ep_probe {
 struct mrc_ep {
     struct mrc_env *env;
     struct ep_node *node; /* by path id */
-    uint32_t *bucket;     /* address -> first node */
+    uint32_t *bucket;     /* address -> first slot */
     uint64_t seed;
     uint32_t node_max;
     uint32_t bucket_mask;
@@ -107,9 +114,12 @@ int mrc_ep_lead(struct mrc_ep *ep, uint32_t path, struct mrc_path_table *t,
                 const struct mrc_ep_addr *to);
 /* The table goes: answers to give are dropped, probes fail. */
 void mrc_ep_forget(struct mrc_ep *ep, uint32_t path);
-/* The tables that lead to a node, in turn; MRC_EP_NOWHERE ends. */
+/* The slots that have an address, one of a table, in turn; MRC_EP_NOWHERE ends. Those that have it
+ * as their first one come first. */
 uint32_t mrc_ep_first(const struct mrc_ep *ep, const uint8_t addr[16]);
-uint32_t mrc_ep_next(const struct mrc_ep *ep, uint32_t path);
+uint32_t mrc_ep_next(const struct mrc_ep *ep, uint32_t slot);
+static inline uint32_t mrc_ep_path(uint32_t slot) { return slot >> MRC_EP_PLACE_BITS; }
+static inline uint32_t mrc_ep_place(uint32_t slot) { return slot % (1u << MRC_EP_PLACE_BITS); }
 
 /* Plane masks of one table, bit N = plane N up; the peer is told of the local one. NOENT: leads
  * nowhere. */

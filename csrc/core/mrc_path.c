@@ -18,7 +18,7 @@ static const mrc_ns PATH_TIME_MAX_NS = 3600 * MRC_SEC; /* sums of settings never
 /* ---- memory ---- */
 
 struct path_layout {
-    size_t entry, timers, event, order, place, hash, state, end;
+    size_t entry, timers, event, addr, order, place, hash, state, end;
 };
 
 /* Widest alignment first; the table itself is a multiple of 8. */
@@ -29,7 +29,8 @@ static struct path_layout path_layout(const struct mrc_path_cfg *cfg, uint32_t h
     l.entry = sizeof(struct mrc_path_table);
     l.timers = l.entry + n * sizeof(struct path_entry);
     l.event = l.timers + n * sizeof(struct mrc_heap_node *);
-    l.order = l.event + cfg->event_ring * sizeof(struct mrc_ev_event);
+    l.addr = l.event + cfg->event_ring * sizeof(struct mrc_ev_event);
+    l.order = l.addr + cfg->addr_count * sizeof(struct mrc_plane_addr);
     l.place = l.order + n * sizeof(uint16_t);
     l.hash = l.place + n * sizeof(uint16_t);
     l.state = l.hash + ((size_t)1 << hash_bits) * sizeof(uint16_t);
@@ -78,7 +79,7 @@ static bool path_cfg_ok(const struct mrc_path_cfg *c)
            c->probe_timeout_ns <= PATH_TIME_MAX_NS && c->reverse_interval_ns <= PATH_TIME_MAX_NS &&
            c->reverse <= MRC_REVERSE_OWN_RANDOM && c->loss <= MRC_LOSS_FIRST &&
            c->event_mask <= MRC_EV_EVENTS_NONE && c->ev_plane_bits <= 8 &&
-           c->ev_plane_shift + c->ev_plane_bits <= 32;
+           c->ev_plane_shift + c->ev_plane_bits <= 32 && c->addr_count <= MRC_PLANE_MAX;
 }
 
 size_t mrc_path_size(const struct mrc_path_cfg *cfg)
@@ -171,6 +172,7 @@ static bool path_entries_init(struct mrc_path_table *t, const struct mrc_path_en
         if (entries[i].plane < 1 || entries[i].plane > MRC_PLANE_MAX)
             return false;
         t->entry[i].cfg = entries[i];
+        t->entry[i].cfg.addr = path_addr_of(t, entries[i].plane);
         t->plane[entries[i].plane].total++;
         if (!path_hash_add(t, i))
             return false;
@@ -207,6 +209,7 @@ struct mrc_path_table *mrc_path_init(void *mem, const struct mrc_path_cfg *cfg,
     memset(mem, 0, l.end);
     t->entry = (void *)(base + l.entry);
     t->event = (void *)(base + l.event);
+    t->addr = (void *)(base + l.addr);
     t->order = (void *)(base + l.order);
     t->place = (void *)(base + l.place);
     t->hash = (void *)(base + l.hash);
@@ -231,7 +234,7 @@ struct mrc_path_table *mrc_path_init(void *mem, const struct mrc_path_cfg *cfg,
     t->timeout_ns = c.probe_timeout_ns;
     mrc_path_set_events(t, c.event_mask);
     path_reverse_init(t, &c);
-    return path_entries_init(t, entries) ? t : NULL;
+    return path_addrs_init(t, &c) && path_entries_init(t, entries) ? t : NULL;
 }
 
 void mrc_path_cursor_init(struct mrc_path_cursor *c, uint64_t seed)

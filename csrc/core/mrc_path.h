@@ -25,12 +25,23 @@ enum mrc_ev_reason {
     MRC_EV_R_SEND_ERROR,  /* the socket refused the path */
 };
 
+/* Where packets of a plane go, and where they come from: a host with a NIC per plane has an address
+ * for each (C.4). */
+struct mrc_plane_addr {
+    uint8_t src[16]; /* own */
+    uint8_t dst[16]; /* the peer's */
+    uint8_t plane;   /* 1..MRC_PLANE_MAX */
+    uint8_t pad_[7];
+};
+
 struct mrc_path_entry_cfg {
     uint32_t ev;   /* wire value: flow label half, source port half (A.12); unique in the table */
     uint8_t plane; /* 1..MRC_PLANE_MAX */
     uint8_t port;  /* index of the I/O port that sends it; opaque here */
     uint32_t lane; /* index of the lane inside that port; opaque here */
     bool backup;   /* reserve: used only after promotion for a bad entry of its plane (D.7) */
+    const struct mrc_plane_addr
+        *addr; /* filled in by the table; NULL: the addresses of who sends */
 };
 
 struct mrc_path_cfg {
@@ -50,7 +61,9 @@ struct mrc_path_cfg {
     mrc_ns
         reverse_interval_ns; /* reverse probes: one a round trip, but no more often; default 1 ms */
     uint8_t loss;            /* enum mrc_loss_rule */
-    uint8_t pad_[7];
+    uint8_t addr_count;      /* addresses of planes, 0..MRC_PLANE_MAX; a plane without is ... */
+    uint8_t pad_[6];
+    const struct mrc_plane_addr *addrs; /* ... that of who sends; copied */
 };
 
 /* When an inferred loss condemns a path that has delivered a later packet (D.5, ADR 77). */
@@ -122,12 +135,17 @@ struct mrc_path_table; /* private in mrc_path.c except through these calls */
 
 /* Bytes of memory for the table, 0 when cfg is out of range. */
 size_t mrc_path_size(const struct mrc_path_cfg *cfg);
-/* NULL: duplicate ev, plane out of range, count or min_active out of range, all entries backup. */
+/* NULL: duplicate ev, plane out of range, count or min_active out of range, all entries backup; a
+ * plane with two pairs of addresses, or with one that is ::. */
 struct mrc_path_table *mrc_path_init(void *mem, const struct mrc_path_cfg *cfg,
                                      const struct mrc_path_entry_cfg *entries, mrc_ns now);
 void mrc_path_cursor_init(struct mrc_path_cursor *c, uint64_t seed);
 
 uint16_t mrc_path_count(const struct mrc_path_table *t);
+/* The pairs of addresses it was made with; NULL after the last. */
+const struct mrc_plane_addr *mrc_path_addr(const struct mrc_path_table *t, uint32_t k);
+/* Is this the peer's address in one of the planes (B.15 step 7)? */
+bool mrc_path_from(const struct mrc_path_table *t, const uint8_t src[16]);
 /* Entries that may be selected now: GOOD or SKIP, not backup, plane up both sides. */
 uint16_t mrc_path_active(const struct mrc_path_table *t);
 /* Nothing is known to work: no entry is active, or a verdict is held back for each that is. */

@@ -104,6 +104,8 @@ struct mrc_path_table {
     uint8_t loss_rule;    /* enum mrc_loss_rule */
     uint64_t recent_sent; /* sums over the entries */
     uint64_t recent_gaps;
+    struct mrc_plane_addr *addr;
+    uint8_t addr_count;
 };
 
 enum { PATH_RECENT = 4096 }; /* packets after which the counts of an entry are halved */
@@ -150,6 +152,10 @@ void path_probe_plane(struct mrc_path_table *t, uint16_t i);
 
 /* false: the wire value is there already. */
 bool path_hash_add(struct mrc_path_table *t, uint16_t i);
+
+/* mrc_path_addr.c. false: see mrc_path_init. The pair of a plane, or NULL. */
+bool path_addrs_init(struct mrc_path_table *t, const struct mrc_path_cfg *cfg);
+const struct mrc_plane_addr *path_addr_of(const struct mrc_path_table *t, uint8_t plane);
 
 /* mrc_path_gap.c */
 void path_recent_halve(struct mrc_path_table *t, uint16_t i);

@@ -275,6 +275,7 @@ int mrc_path_replace(struct mrc_path_table *t, uint16_t i, const struct mrc_path
     path_probe_stop(t, i);
     path_put(t, i, s, e->reserve);
     e->cfg = *to;
+    e->cfg.addr = path_addr_of(t, to->plane);
     e->srtt_ns = 0;
     e->rttvar_ns = 0;
     e->healed_ns = now; /* losses of the former EV are not its own */

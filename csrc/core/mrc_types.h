@@ -174,7 +174,8 @@ struct mrc_qp_attr {
     uint32_t sack_threshold; /* bytes; 0 = 16384 (H7) */
     uint32_t cap;
     uint8_t src[16];    /* own inner address */
-    uint8_t dst[16];    /* peer's inner address; packets from elsewhere are dropped */
+    uint8_t dst[16];    /* peer's inner address; packets from elsewhere, but for the path table's
+                           addresses of planes, are dropped */
     uint8_t rx_paused;  /* 1: take no new data, the peer is to try again (NO_RESOURCE) */
     uint8_t rx_penalty; /* E.6: 0..127, at least that in every SACK; 0xFF: never any */
     uint8_t timestamps; /* 1: TSETH in every data packet (A.5): 4 bytes more, and every round trip

@@ -39,7 +39,8 @@ int mrc_pump_port_add(struct mrc_pump *p, const struct mrc_port_cfg *cfg); /* ->
 int mrc_pump_port_stats(struct mrc_pump *p, uint32_t port, struct mrc_port_stats *out);
 
 /* Lanes and the path table towards one peer. src = :: lets the kernel choose; src_out gets the one
- * in use. */
+ * in use. cfg->addrs has its way where it names the plane of a lane: own addresses there must be
+ * ones the port receives on. */
 int mrc_pump_path_create(struct mrc_pump *p, uint32_t port, const struct mrc_peer_addr *peer,
                          const struct mrc_path_cfg *cfg, const struct mrc_lane_cfg *lanes,
                          uint8_t src_out[16]);                /* -> path id */

@@ -16,19 +16,31 @@ static void pump_lanes_put(struct mrc_pump *p, const struct mrc_path_entry_cfg *
         mrc_io_lane_put(p->ports[e[i].port].io, e[i].lane);
 }
 
+/* From where to where the packets of a lane go: as its plane has it, or the peer. */
+static void pump_lane_ends(struct mrc_lane_key *key, const struct mrc_path_cfg *cfg, uint8_t plane)
+{
+    for (uint32_t k = 0; k < cfg->addr_count; k++) {
+        if (cfg->addrs[k].plane == plane) {
+            memcpy(key->src, cfg->addrs[k].src, sizeof key->src);
+            memcpy(key->dst, cfg->addrs[k].dst, sizeof key->dst);
+        }
+    }
+}
+
 /* One entry and one lane for each lanes[i]; all or nothing. */
 static int pump_lanes_get(struct mrc_pump *p, uint32_t port, const struct mrc_peer_addr *peer,
-                          const uint8_t src[16], const struct mrc_lane_cfg *lanes, uint32_t n,
-                          struct mrc_path_entry_cfg *out)
+                          const uint8_t src[16], const struct mrc_path_cfg *cfg,
+                          const struct mrc_lane_cfg *lanes, struct mrc_path_entry_cfg *out)
 {
     struct mrc_io *io = p->ports[port].io;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < cfg->count; i++) {
         struct mrc_lane_key key = {.scope_id = peer->scope_id != 0 ? peer->scope_id : io->scope_id,
                                    .ev = lanes[i].ev,
                                    .dport = peer->dport != 0 ? peer->dport : MRC_UDP_PORT,
                                    .tmpl_len = lanes[i].tmpl_len};
         memcpy(key.src, src, sizeof key.src);
         memcpy(key.dst, peer->dst, sizeof key.dst);
+        pump_lane_ends(&key, cfg, lanes[i].plane);
         int64_t lane = MRC_ERR_INVAL;
         if (key.tmpl_len <= sizeof key.tmpl) {
             memcpy(key.tmpl, lanes[i].tmpl, key.tmpl_len);
@@ -61,7 +73,8 @@ static int pump_table(struct mrc_pump *p, const struct mrc_path_cfg *cfg,
     struct mrc_path_table *t = mrc_path_init(mem, cfg, entries, mrc_clock_now());
     if (t == NULL)
         snprintf(p->error, sizeof p->error,
-                 "path table: an EV occurs twice, a plane is outside 1 to %d, or all are backups",
+                 "path table: an EV or the addresses of a plane occur twice, a plane is outside 1 "
+                 "to %d, an address is ::, or all are backups",
                  (int)MRC_PLANE_MAX);
     else
         id = pump_refuse(p, mrc_path_attach(p->engine, t), "path table");
@@ -91,6 +104,16 @@ static void pump_lead(struct mrc_pump *p, uint32_t port, const struct mrc_peer_a
         pump_local_planes(p, path);
 }
 
+/* Answers to what is sent from this address must come to the port, too. */
+static int pump_plane_heard(struct mrc_pump *p, uint32_t port, const struct mrc_plane_addr *a)
+{
+    struct mrc_peer_addr peer = {0};
+    uint8_t src[16];
+    memcpy(peer.src, a->src, sizeof peer.src);
+    memcpy(peer.dst, a->dst, sizeof peer.dst);
+    return mrc_io_source(p->ports[port].io, &peer, src);
+}
+
 static int pump_path_create(struct mrc_pump *p, uint32_t port, const struct mrc_peer_addr *peer,
                             const struct mrc_path_cfg *cfg, const struct mrc_lane_cfg *lanes,
                             uint8_t src[16])
@@ -103,12 +126,14 @@ static int pump_path_create(struct mrc_pump *p, uint32_t port, const struct mrc_
     if (size == 0)
         return pump_refuse(p, MRC_ERR_INVAL, "path table");
     int err = mrc_io_source(p->ports[port].io, peer, src);
+    for (uint32_t k = 0; err >= 0 && k < cfg->addr_count; k++)
+        err = pump_plane_heard(p, port, &cfg->addrs[k]);
     if (err < 0)
         return err;
     struct mrc_path_entry_cfg *entries = calloc(cfg->count, sizeof *entries);
     if (entries == NULL)
         return -(1000 + ENOMEM);
-    err = pump_lanes_get(p, port, peer, src, lanes, cfg->count, entries);
+    err = pump_lanes_get(p, port, peer, src, cfg, lanes, entries);
     if (err == MRC_OK) {
         err = pump_table(p, cfg, entries, size);
         if (err < 0) {

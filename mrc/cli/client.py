@@ -133,6 +133,7 @@ class Client:
             seed=options.seed,
             start_psn=options.start_psn,
             dscp=common.dscp,
+            plane_addresses=common.plane_addresses,
             **more,
         )
 

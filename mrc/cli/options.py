@@ -11,6 +11,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Sequence
+from ipaddress import IPv6Address
 
 from mrc.cli.early import bare_report, wants_json
 from mrc.cli.exits import CliError, Exit
@@ -36,6 +37,8 @@ class Common:
     """`human`, `json` or `json-stream`."""
     loop: str
     dscp: DscpClasses | None
+    plane_addresses: dict[int, IPv6Address]
+    """Addresses of this host in planes."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -94,6 +97,9 @@ def _common(args: argparse.Namespace) -> Common:
     if 0 < args.interval < 0.05:
         raise CliError(Exit.USAGE, "argument -i: at least 0.05 seconds, or 0 for none")
     bind = _unbracketed(args.bind) if args.bind else None
+    planes = dict(args.plane_address)
+    if len(planes) != len(args.plane_address):
+        raise CliError(Exit.USAGE, "argument --plane-address: a plane is given twice")
     return Common(
         port=args.port,
         bind=bind,
@@ -104,6 +110,7 @@ def _common(args: argparse.Namespace) -> Common:
         output=args.output,
         loop=args.loop,
         dscp=args.dscp,
+        plane_addresses=planes,
     )
 
 

@@ -4,15 +4,13 @@
 import argparse
 import io
 import sys
-from collections.abc import Callable
 from importlib import metadata
 from typing import Any, NoReturn
 
 from mrc.cli import helptext
+from mrc.cli.argtypes import checked, classes, plane_address, train, whole
 from mrc.cli.exits import CliError, Exit
 from mrc.cli.output import Lines
-from mrc.dscp import DscpClasses
-from mrc.errors import MrcUsageError
 from mrc.units import parse_count, parse_seconds, parse_size, parse_size_range
 
 PORT = 18515
@@ -21,7 +19,6 @@ SPORT_BASE = 49152
 DEPTH = 16
 EVS_MAX = 4096
 MESSAGE_MAX = 1 << 31  # H20
-TRAIN_MAX = 16
 MTUS = (256, 512, 1024, 2048, 4096)
 
 
@@ -47,69 +44,13 @@ def version() -> str:
         return "0+source"
 
 
-def _checked(
-    parse: Callable[[str], Any], low: float = 0, high: float = 2**63
-) -> Callable[[str], Any]:
-    """A parser of one argument with bounds, whose complaint names the value."""
-
-    def convert(text: str) -> Any:
-        try:
-            value = parse(text)
-        except ValueError as error:
-            message = str(error) if "not a" in str(error) else f"{text!r} is not a number"
-            raise argparse.ArgumentTypeError(message) from None
-        if not isinstance(value, tuple) and not low <= value <= high:
-            shown = _UNITS.get(parse, "{0}..{1}").format(_plain(low, parse), _plain(high, parse))
-            raise argparse.ArgumentTypeError(f"{text} is outside {shown}")
-        return value
-
-    return convert
-
-
-_UNITS: dict[Callable[[str], Any], str] = {
-    parse_size: "{0}..{1} bytes",
-    parse_seconds: "{0}..{1} seconds",
-}
-
-
-def _plain(value: float, parse: Callable[[str], Any]) -> str:
-    """A limit as one would type it: digits, and for sizes the letter of a power of 1024."""
-    if value != int(value):
-        return str(value)
-    number, letters = int(value), iter(("", "k", "M", "G", "T"))
-    letter = next(letters)
-    while parse is parse_size and number and number % 1024 == 0:
-        number, letter = number // 1024, next(letters)
-    return f"{number}{letter}"
-
-
-def _train(text: str) -> int:
-    """0 stands for auto."""
-    if text == "auto":
-        return 0
-    if not text.isdecimal() or not 1 <= int(text) <= TRAIN_MAX:
-        raise argparse.ArgumentTypeError(f"{text!r} is not auto or 1..{TRAIN_MAX}")
-    return int(text)
-
-
-def _classes(text: str) -> DscpClasses:
-    try:
-        return DscpClasses.parse(text)
-    except MrcUsageError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _whole(text: str) -> int:
-    return int(text, 0)
-
-
 def _add_common(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("common")
     lowest, note = (0, ", 0 for any free one") if parser.prog == "mrc-recv" else (1, "")
     group.add_argument(
         "-p",
         "--port",
-        type=_checked(_whole, lowest, 65535),
+        type=checked(whole, lowest, 65535),
         default=PORT,
         metavar="PORT",
         help=f"TCP port of the receiver, where both agree on a test (default {PORT}{note})",
@@ -122,7 +63,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--udp-port",
-        type=_checked(_whole, 1, 65535),
+        type=checked(whole, 1, 65535),
         metavar="PORT",
         help="UDP port on which this end takes data, no other (default 4791 or the next free)",
     )
@@ -139,8 +80,16 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         help="TOML file that names the paths (entropy values); without it EV i is a source port",
     )
     group.add_argument(
+        "--plane-address",
+        type=plane_address,
+        action="append",
+        default=[],
+        metavar="N=ADDR",
+        help="address of this host in plane N, where each plane has its own NIC; once for each",
+    )
+    group.add_argument(
         "--dscp",
-        type=_classes,
+        type=classes,
         metavar="CLASS=N,...",
         help="DSCP of traffic classes (default no-trim=0,trimmable=4,trimmable-retx=8,trimmed=12,"
         "trimmed-lasthop=16,control=46); trimmed=0: the fabric does not trim",
@@ -152,7 +101,7 @@ def _add_reports(parser: argparse.ArgumentParser, group: argparse._ArgumentGroup
     group.add_argument(
         "-i",
         "--interval",
-        type=_checked(parse_seconds, 0, 3600),
+        type=checked(parse_seconds, 0, 3600),
         default=1.0,
         metavar="S",
         help="seconds between reports, 0 for none (default 1)",
@@ -211,7 +160,7 @@ def recv_parser() -> argparse.ArgumentParser:
     )
     group.add_argument(
         "--idle-timeout",
-        type=_checked(parse_seconds, 0.1, 86400),
+        type=checked(parse_seconds, 0.1, 86400),
         metavar="S",
         help="give a silent client up after S seconds (default 30) and take the "
         "next; with -1, when given, also how long to wait for a client",
@@ -225,7 +174,7 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "-s",
         "--size",
-        type=_checked(parse_size, 1, MESSAGE_MAX),
+        type=checked(parse_size, 1, MESSAGE_MAX),
         metavar="BYTES",
         help="bytes of a message (default 1M; 64 with --latency); k, M, G are powers of 1024",
     )
@@ -233,14 +182,14 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
     length.add_argument(
         "-t",
         "--time",
-        type=_checked(parse_seconds, 0.05, 86400 * 365),
+        type=checked(parse_seconds, 0.05, 86400 * 365),
         metavar="S",
         help="seconds to send for (default 10; 1 a size with --sweep)",
     )
     length.add_argument(
         "-n",
         "--messages",
-        type=_checked(parse_count, 1),
+        type=checked(parse_count, 1),
         metavar="N",
         help="send N messages on each connection instead; k, M, G are powers of 1000",
     )
@@ -264,7 +213,7 @@ def _add_kind(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--sweep",
-        type=_checked(parse_size_range),
+        type=checked(parse_size_range),
         metavar="MIN:MAX",
         help="one run for each power of two from MIN to MAX bytes, as a table",
     )
@@ -292,7 +241,7 @@ def _add_check(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--seed",
-        type=_checked(_whole, 0, 2**63 - 1),
+        type=checked(whole, 0, 2**63 - 1),
         metavar="N",
         help="seed of test data and path order (default: drawn, and reported)",
     )
@@ -303,7 +252,7 @@ def _add_transport(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "-P",
         "--parallel",
-        type=_checked(_whole, 1, 256),
+        type=checked(whole, 1, 256),
         default=1,
         metavar="QPS",
         help="connections (queue pairs) that send at the same time (default 1)",
@@ -311,27 +260,27 @@ def _add_transport(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "-e",
         "--evs",
-        type=_checked(_whole, 1, EVS_MAX),
+        type=checked(whole, 1, EVS_MAX),
         metavar="EVS",
         help=f"paths to spray over (default {EVS}, or what the EV profile lists)",
     )
     group.add_argument(
         "--sport-base",
-        type=_checked(_whole, 1024, 65535),
+        type=checked(whole, 1024, 65535),
         default=SPORT_BASE,
         metavar="PORT",
         help="EV i uses UDP source port PORT + i (default 49152)",
     )
     group.add_argument(
         "--mtu",
-        type=_checked(_whole),
+        type=checked(whole),
         choices=MTUS,
         default=4096,
         help="payload bytes of a packet (default 4096; the smaller of both ends)",
     )
     group.add_argument(
         "--depth",
-        type=_checked(_whole, 1, 1024),
+        type=checked(whole, 1, 1024),
         metavar="N",
         help="messages in flight on a connection (default 16, fewer if they are huge)",
     )
@@ -347,13 +296,13 @@ def _add_sending(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--window",
-        type=_checked(parse_size, 256, 1 << 40),
+        type=checked(parse_size, 256, 1 << 40),
         metavar="BYTES",
         help="fixed: the window; nscc: its ceiling",
     )
     group.add_argument(
         "--train",
-        type=_train,
+        type=train,
         default=0,
         metavar="auto|1..16",
         help="packets that follow each other on one path (default auto)",
@@ -365,14 +314,14 @@ def _add_sending(group: argparse._ArgumentGroup) -> None:
         group.add_argument(flag, action="store_true", help=words)
     group.add_argument(
         "--start-psn",
-        type=_checked(_whole, 0, 0xFFFFFF),
+        type=checked(whole, 0, 0xFFFFFF),
         metavar="PSN",
         help="first packet sequence number (default: drawn), e.g. 0xfffff0 to "
         "cross the wrap at once",
     )
     group.add_argument(
         "--connect-timeout",
-        type=_checked(parse_seconds, 0.1, 3600),
+        type=checked(parse_seconds, 0.1, 3600),
         default=10.0,
         metavar="S",
         help="seconds to wait for the receiver (default 10)",

@@ -53,6 +53,7 @@ class Server:
             depth=DEPTH_MAX + SPARE_WRITES,
             imm_queue=IMM_QUEUE,
             dscp=common.dscp,
+            plane_addresses=common.plane_addresses,
             **more,
         )
         host, port, _, zone = server.sockname

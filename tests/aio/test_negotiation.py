@@ -59,6 +59,28 @@ async def test_numbers_and_keys_cross_over(ends):
     assert target == b"rkey, va"
 
 
+@pytest.mark.parametrize("theirs", [(1, 2), (1,), (2, 5), ()])
+async def test_addresses_of_planes_cross_over(mem, theirs):
+    """Who has one in a plane only uses it there, and is known by it; the other way as well."""
+    here = {n: f"fd00:{n}::1" for n in (1, 2)}
+    there = {n: f"fd00:{n}::2" for n in theirs}
+    pair = await mem(
+        plane_addresses=here, b_options={"plane_addresses": there}, cc="fixed", window=1 << 20
+    )
+    for told, given in ((pair.b.peer, here), (pair.a.peer, there)):
+        assert {n: str(a) for n, a in told.plane_addresses} == given
+    for end, other in ((pair.a, pair.b), (pair.b, pair.a)):
+        source, target = bytearray(range(256)) * 256, bytearray(65536)
+        other.advertise("t", other.register(target))
+        remote = await end.remote_region("t", timeout=5)
+        await end.write(end.register(source), remote, timeout=10)
+        assert target == source
+        assert all(end.drops()[name] == 0 for name in ("peer", "icrc", "ep_unknown"))
+        results = await end.probe_paths(timeout=2.0)
+        assert all(r.rtt_ns is not None for r in results)
+        assert end.stats().timeouts == 0
+
+
 async def test_start_psns_are_random(mem):
     seen = set()
     for _ in range(4):

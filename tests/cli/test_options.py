@@ -25,6 +25,7 @@ SEND_CONTRACT = [
     "-e",
     "--sport-base",
     "--ev-profile",
+    "--plane-address",
     "--backend",
     "--mtu",
     "--depth",
@@ -51,6 +52,7 @@ RECV_CONTRACT = [
     "-o",
     "--backend",
     "--ev-profile",
+    "--plane-address",
     "--idle-timeout",
     "-i",
     "--json",
@@ -87,6 +89,25 @@ def test_defaults_of_the_receiver():
         30.0,
         False,
     )
+
+
+@pytest.mark.parametrize("parse", [parse_recv, lambda words: parse_send(["h", *words])])
+def test_addresses_of_planes(parse):
+    words = ["--plane-address", "2=fd00:2::1", "--plane-address", "1=fd00:1::1"]
+    planes = parse(words).common.plane_addresses
+    assert {n: str(a) for n, a in planes.items()} == {1: "fd00:1::1", 2: "fd00:2::1"}
+    assert parse([]).common.plane_addresses == {}
+    for wrong, why in (
+        ("1", "is not PLANE=ADDRESS"),
+        ("x=fd00::1", "is not PLANE=ADDRESS"),
+        ("1=x", "'x' is not an IPv6 address"),
+        ("32=fd00::1", "plane 32 is not in 1..31"),
+        ("1=fe80::1", "link-local"),
+        ("2=fd00::1", "a plane is given twice"),
+    ):
+        with pytest.raises(CliError, match=why) as caught:
+            parse([*words, "--plane-address", wrong])
+        assert caught.value.code == Exit.USAGE
 
 
 def test_the_whole_contract_at_once(tmp_path):

@@ -50,6 +50,8 @@ def test_unknown_keys_are_for_later_versions():
 @pytest.mark.parametrize("key", [f.name for f in fields(ConnectionInfo)])
 @pytest.mark.parametrize("value", [None, -1, 1 << 40, "x" * 300, [], {}, 1.5])
 def test_every_field_is_checked(key, value):
+    if (key, value) == ("plane_addresses", []):
+        value = [[]]  # an empty list is right there
     with pytest.raises(FrameError) as caught:
         ConnectionInfo.from_dict({**INFO.to_dict(), key: value})
     names = [f.name for f in fields(ConnectionInfo)] + ["gid"]
