@@ -18,12 +18,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 CORE := $(filter-out %_all.c,$(wildcard csrc/core/*.c))
 IO := $(filter-out %_all.c,$(wildcard csrc/io/*.c))
-UNITS := $(wildcard csrc/core/mrc_core_all.c csrc/io/mrc_io_all.c)
-SIM := $(wildcard csrc/sim/*.c csrc/tests/world*.c)
+UNITS := $(wildcard csrc/core/mrc_core_all.c csrc/io/mrc_io_all.c csrc/sim/mrc_sim_all.c)
+SIM := $(filter-out %_all.c,$(wildcard csrc/sim/*.c)) $(wildcard csrc/tests/world*.c)
 CTESTS := $(wildcard csrc/tests/test_*.c)
 HEADERS := $(wildcard csrc/core/*.h csrc/io/*.h csrc/sim/*.h csrc/tests/*.h)
 CFORMAT := $(CORE) $(IO) $(SIM) $(HEADERS) $(wildcard csrc/tests/*.c tools/*/*.c)
-EXT_INPUT := $(wildcard csrc/core/*.[ch] csrc/io/*.[ch] csrc/ffi/*) pyproject.toml
+EXT_INPUT := $(wildcard csrc/core/*.[ch] csrc/io/*.[ch] csrc/sim/*.[ch] csrc/ffi/*) pyproject.toml
 
 # ---- build in place -------------------------------------------------------------------------
 
@@ -248,11 +248,11 @@ format: $(VENV)/.dev ## rewrite C and Python to the house format
 	$(BIN)/clang-format -i $(CFORMAT)
 
 .PHONY: ffi
-ffi: $(VENV)/.deps ## regenerate the binding from mrc.cdef
+ffi: $(VENV)/.deps ## regenerate the bindings from mrc.cdef and sim.cdef
 	$(BIN)/python tools/gen_ffi.py
 
 .PHONY: ffi-check
-ffi-check: $(VENV)/.deps ## fail if the committed binding differs from mrc.cdef
+ffi-check: $(VENV)/.deps ## fail if a committed binding differs from its cdef
 	$(BIN)/python tools/gen_ffi.py --check
 
 .PHONY: ci

@@ -131,4 +131,21 @@ struct sim_item *sim_queue_pop(struct sim_queue *q, mrc_ns now)
     return item;
 }
 
+struct sim_item *sim_queue_flush(struct sim_queue *q)
+{
+    struct sim_item *item = q->sending;
+    q->sending = NULL;
+    q->done_at = MRC_NEVER;
+    for (int c = 0; item == NULL && c < SIM_CLASSES; c++) {
+        item = q->head[c];
+        if (item == NULL)
+            continue;
+        q->head[c] = item->next;
+        if (q->head[c] == NULL)
+            q->tail[c] = NULL;
+        q->waiting_bytes[c] -= item->len_bytes;
+    }
+    return item;
+}
+
 void sim_queue_set_rate(struct sim_queue *q, uint64_t rate_bps) { q->cfg.rate_bps = rate_bps; }

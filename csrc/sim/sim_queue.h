@@ -77,6 +77,8 @@ enum sim_verdict sim_queue_push(struct sim_queue *q, struct sim_item *item, mrc_
 mrc_ns sim_queue_deadline(const struct sim_queue *q);
 /* The packet whose last bit has left by now, NULL: none. */
 struct sim_item *sim_queue_pop(struct sim_queue *q, mrc_ns now);
+/* A packet that has not left, whatever its place; NULL: none is left, and the port is idle. */
+struct sim_item *sim_queue_flush(struct sim_queue *q);
 /* From the next packet on. */
 void sim_queue_set_rate(struct sim_queue *q, uint64_t rate_bps);
 

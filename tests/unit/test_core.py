@@ -18,6 +18,7 @@ from mrc import device, endpoint, events, types
 from mrc._ffi import ffi, lib
 
 ROOT = Path(__file__).resolve().parents[2]
+FFI_FILES = ("mrc.cdef", "_ffi.c", "sim.cdef", "_sim.c")
 
 # Python enum -> prefix of the C names.
 ENUMS = [
@@ -138,32 +139,36 @@ def test_generated_binding_is_fresh():
     subprocess.run(command, check=True, timeout=60)
 
 
-@pytest.fixture
-def copy(tmp_path):
-    """A copy of the generator and its files that a test may spoil."""
-    for name in ("tools/gen_ffi.py", "csrc/ffi/mrc.cdef", "csrc/ffi/_ffi.c"):
+@pytest.fixture(params=["mrc", "sim"])
+def copy(tmp_path, request):
+    """A binding of a copy of the generator, with files that a test may spoil."""
+    for name in ("tools/gen_ffi.py", *(f"csrc/ffi/{f}" for f in FFI_FILES)):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     spec = importlib.util.spec_from_file_location("gen_copy", tmp_path / "tools" / "gen_ffi.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules["gen_copy"] = module
     spec.loader.exec_module(module)
-    return module
+    yield next(b for b in module.BINDINGS if b.cdef.stem == request.param)
+    del sys.modules["gen_copy"]
 
 
 def test_changed_declarations_are_noticed(copy):
-    copy.CDEF.write_text(copy.CDEF.read_text() + "\nint mrc_more(void);\n")
-    assert "changed" in copy.check(copy.CDEF.read_text())
+    assert copy.check() is None
+    copy.cdef.write_text(copy.cdef.read_text() + "\nint mrc_more(void);\n")
+    assert "changed" in copy.check()
 
 
 def test_edited_binding_is_noticed(copy):
-    text = copy.OUTPUT.read_text()
-    copy.OUTPUT.write_text(text + "/* edited */\n")
-    same_cffi = copy.head(copy.CDEF.read_text()).splitlines()[2] == text.splitlines()[2]
-    assert copy.check(copy.CDEF.read_text()) == ("_ffi.c was edited by hand" if same_cffi else None)
+    text = copy.output.read_text()
+    copy.output.write_text(text + "/* edited */\n")
+    same_cffi = copy.head().splitlines()[2] == text.splitlines()[2]
+    expected = f"{copy.output.name} was edited by hand" if same_cffi else None
+    assert copy.check() == expected
 
 
 def test_missing_binding_is_noticed(copy):
-    copy.OUTPUT.unlink()
-    assert "missing" in copy.check(copy.CDEF.read_text())
+    copy.output.unlink()
+    assert "missing" in copy.check()

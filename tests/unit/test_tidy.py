@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = 100
 LINES = {".py": 400, ".pyi": 400, ".c": 600, ".h": 600}
 FUNCTION_LINES = 70
-GENERATED = {"csrc/ffi/_ffi.c"}
+GENERATED = {"csrc/ffi/_ffi.c", "csrc/ffi/_sim.c"}
 # Absolute paths of somebody's machine tell a reader nothing.
 PRIVATE_PATH = re.compile(r"(?<![\w.{}~-])/(?:work|home|root)/\w")
 

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* All of sim as one unit for the compiler. */
+#include "fab_addr.c"
+#include "fab_fault.c"
+#include "fab_heap.c"
+#include "fab_host.c"
+#include "fab_join.c"
+#include "fab_make.c"
+#include "fab_net.c"
+#include "fab_pkt.c"
+#include "fab_read.c"
+#include "fab_run.c"
+#include "fab_work.c"
+#include "sim_link.c"
+#include "sim_queue.c"
