@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Generate the bindings in csrc/ffi from their cdef files, or check that the committed ones are fresh.
+"""Generate the bindings in csrc/ffi from their cdef files, or check that they are fresh.
 
 mrc.cdef makes mrc._ffi, the transport; sim.cdef makes mrc._sim, the emulated fabric. The generated
 files are committed so that a build needs a compiler and nothing else. Their first lines name the

@@ -49,7 +49,8 @@ struct fab_cfg {
     uint8_t service_time;       /* engines correct reflected timestamps (H11) */
     mrc_ns turn_ns;             /* from a packet's arrival to the host's turn; packets gather */
     mrc_ns carrier_ns;          /* from the loss or return of a carrier to the host's noticing */
-    uint32_t nic_bytes; /* of one port: the engine is asked for packets while less waits; 0: 32768 */
+    uint32_t
+        nic_bytes; /* of one port: the engine is asked for packets while less waits; 0: 32768 */
     uint32_t packets_max; /* in flight at a time; 0: by the number of hosts */
     uint32_t log_max;     /* events kept until taken; 0: 65536 */
 };
@@ -84,9 +85,9 @@ struct fab_qp {
     uint8_t exp_cnt; /* 25: for ever */
     uint8_t train_max;
     uint8_t timestamps;
-    uint8_t recovery; /* enum mrc_recovery */
-    uint8_t loss;     /* enum mrc_loss_rule */
-    uint8_t reverse;  /* enum mrc_reverse_rule */
+    uint8_t recovery;         /* enum mrc_recovery */
+    uint8_t loss;             /* enum mrc_loss_rule */
+    uint8_t reverse;          /* enum mrc_reverse_rule */
     mrc_ns probe_interval_ns; /* 0: the table's defaults */
     mrc_ns probe_interval_max_ns;
     mrc_ns probe_timeout_ns;

@@ -4,7 +4,8 @@
 
 enum { FAULT_PPM = 1000000 };
 
-uint32_t fab_link_id(const struct fab *f, enum fab_tier tier, uint32_t plane, uint32_t a, uint32_t b)
+uint32_t fab_link_id(const struct fab *f, enum fab_tier tier, uint32_t plane, uint32_t a,
+                     uint32_t b)
 {
     const struct fab_cfg *const c = &f->cfg;
     const uint32_t base = plane * f->links_plane;

@@ -155,7 +155,7 @@ struct fab_heap {
         mrc_ns at;
         uint64_t seq;
         uint32_t source;
-    } *item;
+    } * item;
     uint32_t *place; /* source -> index + 1 */
     uint32_t count;
     uint64_t seq;
@@ -226,10 +226,7 @@ static inline uint32_t fab_source_host(const struct fab *f, uint32_t host)
 {
     return 2 * f->links + host;
 }
-static inline uint32_t fab_source_timer(const struct fab *f)
-{
-    return 2 * f->links + f->cfg.hosts;
-}
+static inline uint32_t fab_source_timer(const struct fab *f) { return 2 * f->links + f->cfg.hosts; }
 
 /* ---- fab_addr.c: who has which number (D.9) ---- */
 enum fab_role { FAB_ROLE_T0 = 1, FAB_ROLE_T1 = 2, FAB_ROLE_HOST = 3 };

@@ -29,7 +29,7 @@ static bool join_check_qp(const struct fab *f, struct fab_qp *q)
     return q->a < f->cfg.hosts && q->b < f->cfg.hosts && q->a != q->b && q->cc < f->ccs &&
            q->ev_count >= 1 && q->ev_count <= MRC_EV_MAX && q->ev_first <= f->evs &&
            q->ev_count <= f->evs - q->ev_first && q->depth <= MRC_SQ_DEPTH_MAX &&
-           q->mpr <= MRC_MPR_MAX && q->mode <= FAB_RC;
+           q->mpr <= MRC_MPR_MAX && q->mode == FAB_MRC; /* the engine has no other yet */
 }
 
 static bool join_check(struct fab *f, char *why)
@@ -204,11 +204,8 @@ static int join_path(struct fab *f, uint32_t host, uint32_t peer, const struct f
     fab_inner_address(to.dst, peer);
     if (id < 0 || mrc_path_lead(h->e, (uint32_t)id, &to) != MRC_OK)
         return -1;
-    h->path[h->paths] = (struct fab_shared){.object = table,
-                                            .id = (uint32_t)id,
-                                            .peer = peer,
-                                            .key = q->ev_first,
-                                            .key2 = q->ev_count};
+    h->path[h->paths] = (struct fab_shared){
+        .object = table, .id = (uint32_t)id, .peer = peer, .key = q->ev_first, .key2 = q->ev_count};
     return (int)h->paths++;
 }
 
@@ -359,8 +356,8 @@ static void join_targets(struct fab *f)
         f->state[m].target = join_place(f, f->msg[m].flow, f->msg[m].bytes);
     for (uint32_t i = 0; i < f->bulks; i++) {
         const struct fab_bulk *const b = &f->bulk[i];
-        f->flow[b->flow].bulk_target = join_place(
-            f, b->flow, b->outstanding * (b->bytes + (uint64_t)FAB_GUARD) - FAB_GUARD);
+        f->flow[b->flow].bulk_target =
+            join_place(f, b->flow, b->outstanding * (b->bytes + (uint64_t)FAB_GUARD) - FAB_GUARD);
     }
 }
 

@@ -63,8 +63,7 @@ static const char *make_shape(struct fab_cfg *c)
 
 static const char *make_defaults(struct fab_cfg *c)
 {
-    const uint32_t weights[SIM_CLASSES] = {
-        [SIM_DATA] = 3, [SIM_CONTROL] = 30, [SIM_TRIMMED] = 1};
+    const uint32_t weights[SIM_CLASSES] = {[SIM_DATA] = 3, [SIM_CONTROL] = 30, [SIM_TRIMMED] = 1};
     const char *const why = make_shape(c);
     if (why != NULL)
         return why;

@@ -94,8 +94,8 @@ void fab_packet_fill(struct fab *f, struct fab_packet *p, uint32_t from, uint32_
     pkt_describe(f, p);
 }
 
-/* A.13.6. A switch sees the outer header; a software one mends the inner lengths too, since a host's
- * kernel would drop what is shorter than it says. */
+/* A.13.6. A switch sees the outer header; a software one mends the inner lengths too, since a
+ * host's kernel would drop what is shorter than it says. */
 void fab_packet_cut(const struct fab *f, struct fab_packet *p, bool lasthop)
 {
     const uint8_t dscp = lasthop ? FAB_DSCP_LASTHOP : FAB_DSCP_TRIMMED;
@@ -149,7 +149,7 @@ bool fab_packet_open(struct fab *f, const struct fab_packet *p, uint32_t host, u
     out->sport = mrc_get16(h + PKT_UDP);
     out->dport = mrc_get16(h + PKT_UDP + 2);
     out->tclass = pkt_tclass(h + PKT_INNER);
-    out->outer_ce = (outer & 3) == 3; /* RFC 6040 */
+    out->outer_ce = (outer & 3) == 3;                         /* RFC 6040 */
     if (dscp == FAB_DSCP_TRIMMED || dscp == FAB_DSCP_LASTHOP) /* no switch sees the inner class */
         out->tclass = (uint8_t)(dscp << 2 | (out->tclass & 3));
     out->flow_label = mrc_get32(h + PKT_INNER) & 0xFFFFF;

@@ -5,11 +5,16 @@
 const char *fab_drop_name(enum fab_drop d)
 {
     static const char *const name[FAB_DROPS] = {
-        [FAB_DROP_QUEUE] = "queue",       [FAB_DROP_LOSS] = "loss",
-        [FAB_DROP_CUT] = "cut",           [FAB_DROP_DOWN] = "down",
-        [FAB_DROP_STOPPED] = "stopped",   [FAB_DROP_NO_ROUTE] = "no_route",
-        [FAB_DROP_HOP_LIMIT] = "hop_limit", [FAB_DROP_MTU] = "mtu",
-        [FAB_DROP_STRAY] = "stray",       [FAB_DROP_POOL] = "pool",
+        [FAB_DROP_QUEUE] = "queue",
+        [FAB_DROP_LOSS] = "loss",
+        [FAB_DROP_CUT] = "cut",
+        [FAB_DROP_DOWN] = "down",
+        [FAB_DROP_STOPPED] = "stopped",
+        [FAB_DROP_NO_ROUTE] = "no_route",
+        [FAB_DROP_HOP_LIMIT] = "hop_limit",
+        [FAB_DROP_MTU] = "mtu",
+        [FAB_DROP_STRAY] = "stray",
+        [FAB_DROP_POOL] = "pool",
     };
     return (uint32_t)d < FAB_DROPS ? name[d] : "?";
 }
@@ -72,7 +77,10 @@ uint32_t fab_read_flows(const struct fab *f, uint64_t *out, uint32_t first, uint
 
 /* ---- paths ---- */
 
-static uint64_t read_since(const struct fab *f, mrc_ns at) { return at > f->start ? at - f->start : 0; }
+static uint64_t read_since(const struct fab *f, mrc_ns at)
+{
+    return at > f->start ? at - f->start : 0;
+}
 
 uint32_t fab_read_paths(const struct fab *f, uint32_t flow, uint64_t *out, uint32_t rows)
 {

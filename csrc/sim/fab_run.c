@@ -9,8 +9,8 @@ void fab_fail(struct fab *f, const char *format, ...)
 {
     if (f->failure[0] != '\0')
         return;
-    const int n = snprintf(f->failure, sizeof f->failure, "t=%.6f s: ",
-                           (double)(f->now - f->start) / 1e9);
+    const int n =
+        snprintf(f->failure, sizeof f->failure, "t=%.6f s: ", (double)(f->now - f->start) / 1e9);
     va_list args;
     va_start(args, format);
     vsnprintf(f->failure + n, sizeof f->failure - (size_t)n, format, args);

@@ -203,8 +203,7 @@ static void work_arrived_bulk(struct fab *f, struct fab_flow *w, const struct mr
     }
     if (f->cfg.verify == 0)
         return;
-    const uint64_t target =
-        w->bulk_target + n % b->outstanding * (b->bytes + (uint64_t)FAB_GUARD);
+    const uint64_t target = w->bulk_target + n % b->outstanding * (b->bytes + (uint64_t)FAB_GUARD);
     work_verify(f, w->to, WORK_BULK_ID | n, target, b->bytes);
     memset(f->host[w->to].memory + target, FAB_POISON, b->bytes);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Small fabrics for tests: tables that grow as they are needed, and the checks that hold after every
- * run. */
+/* Small fabrics for tests: tables that grow as they are needed, and the checks that hold after
+ * every run. */
 #ifndef FAB_RIG_H
 #define FAB_RIG_H
 

@@ -18,8 +18,5 @@ TEST(fab_work__a_message_arrives_whole)
     CHECK(row[FAB_M_ARRIVED_NS] > 200000 && row[FAB_M_ARRIVED_NS] < 300000);
     CHECK_EQ(rig_flow(r, flow, FAB_F_DELIVERED), 1000000);
     CHECK_EQ(rig_flow(r, flow + 1, FAB_F_DELIVERED), 0);
-    printf("arrived %u\n", (unsigned)row[FAB_M_ARRIVED_NS]);
-    struct fab_totals t; fab_totals(r->f,&t); 
-    printf("sent %lu deliv %lu infl %lu events %lu q %lu\n", t.sent, t.delivered, t.in_flight, t.events, t.dropped[0]);
     rig_end(r);
 }

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from enum import IntEnum
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from mrc._sim import ffi, lib
 from mrc.errors import MrcError, MrcUsageError
@@ -187,7 +187,7 @@ class Emulation:
         tables.bulks, tables.msgs = len(bulks), self._messages
         return keep, tables
 
-    def __enter__(self) -> Emulation:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
