@@ -66,7 +66,10 @@ class Paths:
         self._pump.checked(lib.mrc_pump_path_destroy(self._pump.ptr, path), "close path table")
 
     def path_events(self, path: int) -> list[EvEvent]:
-        """The EV events of one table that nobody read; no queue pair uses it any more."""
+        """The EV events of one table that nobody read; no queue pair uses it any more.
+
+        The last may be no change but the drop count of those that were lost after all others.
+        """
         out = ffi.new("struct mrc_ev_event[]", _EVENT_BATCH)
         found: list[EvEvent] = []
         while True:

@@ -239,6 +239,8 @@ void mrc_path_tick(struct mrc_path_table *t, mrc_ns now);
 void mrc_path_set_events(struct mrc_path_table *t, uint8_t mask);
 /* 1 and *out when there was an event, else 0. */
 int mrc_path_event_poll(struct mrc_path_table *t, struct mrc_ev_event *out);
+/* For a table that ends: what was lost since its last event, as one that changes nothing. */
+int mrc_path_event_rest(struct mrc_path_table *t, struct mrc_ev_event *out);
 void mrc_path_stats(const struct mrc_path_table *t, uint16_t i, struct mrc_path_stats *out);
 
 #endif

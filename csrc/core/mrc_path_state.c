@@ -76,6 +76,15 @@ int mrc_path_event_poll(struct mrc_path_table *t, struct mrc_ev_event *out)
     return 1;
 }
 
+int mrc_path_event_rest(struct mrc_path_table *t, struct mrc_ev_event *out)
+{
+    if (t->event_drops == 0)
+        return 0;
+    *out = (struct mrc_ev_event){.drop_count = t->event_drops};
+    t->event_drops = 0;
+    return 1;
+}
+
 /* ---- feedback ---- */
 
 static void path_absolve(struct mrc_path_table *t, uint16_t i)

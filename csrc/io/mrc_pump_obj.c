@@ -398,6 +398,8 @@ int mrc_pump_path_events(struct mrc_pump *p, uint32_t path, struct mrc_ev_event 
     p->event_tail = kept;
     for (; n < max && mrc_path_event_poll(t, &out[n]) != 0; n++)
         out[n].table = path;
+    if (n < max && mrc_path_event_rest(t, &out[n]) != 0)
+        out[n++].table = path;
     return pump_leave(p, n);
 }
 

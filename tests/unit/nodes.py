@@ -74,8 +74,8 @@ class Node:
         self.profile.modify(state=ONLINE)
         return self
 
-    def table(self, dst=THERE):
-        return mrc.PathTable(self.port, self.profile.profile, dst, 4791, src=HERE)
+    def table(self, dst=THERE, **more):
+        return mrc.PathTable(self.port, self.profile.profile, dst, 4791, src=HERE, **more)
 
     def states(self):
         return [state for _, state in self.profile.query_array(64)]

@@ -82,6 +82,20 @@ def test_or_says_only_that_some_were_lost(context):
     assert [e.drop_count for e in node.control.events()] == [1]
 
 
+def test_what_a_table_had_no_room_for_is_counted_when_it_ends(context):
+    """Its ring is full, nobody reads, it closes: what was lost after its last event counts, too."""
+    node = Node(context).offline().online()
+    table = node.table(probes=mrc.ProbeConfig(event_ring=4))
+    for _ in range(10):
+        table.deny(50001)
+        table.allow(50001)
+    table.close()
+    assert [e.drop_count for e in node.control.events()] == [0] * 4
+    after = node.table()
+    node.control.on_events([event(after, 1)])
+    assert [e.drop_count for e in node.control.events()] == [6]
+
+
 def test_events_that_are_none_of_ours(context):
     node = Node(context).offline().online()
     table = node.table()
