@@ -11,7 +11,9 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ._check import U32_MAX, whole
 from ._ffi import ffi, lib
+from ._typed import typed
 from .errors import MrcForkError, MrcResourceError, MrcUsageError
 from .types import (
     Backend,
@@ -73,14 +75,19 @@ class MemWire:
 
     __slots__ = ("__weakref__", "ptr")
 
+    @typed
     def __init__(self, ring: int = 4096, seed: int = 1) -> None:
-        self.ptr = lib.mrc_mem_wire_create(ring, seed)
+        whole("ring", ring, 1, U32_MAX)
+        self.ptr = lib.mrc_mem_wire_create(ring, seed & (1 << 64) - 1)
         if self.ptr == ffi.NULL:
             raise MrcUsageError(f"cannot make a memory wire of {ring} packets")
 
+    @typed
     def faults(self, *, loss_ppm: int = 0, dup_ppm: int = 0, ev: int | None = None) -> None:
         """Lose and duplicate that many packets per million; `ev` restricts both to one EV."""
-        target = -1 if ev is None else ev
+        target = -1 if ev is None else whole("ev", ev, 0, U32_MAX)
+        for name, value in (("loss_ppm", loss_ppm), ("dup_ppm", dup_ppm)):
+            whole(name, value, 0, 1_000_000)
         if lib.mrc_mem_wire_faults(self.ptr, target, loss_ppm, dup_ppm) < 0:
             raise MrcUsageError("loss and duplication are 0..1000000 per million")
 

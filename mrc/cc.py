@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ._children import Owned
+from ._typed import check_fields, typed
 from .device import Context
 from .errors import MrcUsageError
 from .types import PATH_MTUS, CcKind, CcState
@@ -38,6 +39,9 @@ class NsccConfig:
     max_md_jump: float = 0.0
     disable_qa: bool = False
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class CcProfile:
@@ -61,10 +65,12 @@ class CcProfile:
     origin: object | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.kind is CcKind.FIXED and self.window < 1:
             raise MrcUsageError("a fixed window needs its size in bytes")
-        if self.window < 0 or self.link_bps < 0 or self.base_rtt_ns < 0:
-            raise MrcUsageError("window, link rate and base RTT must not be negative")
+        for name in ("window", "link_bps", "base_rtt_ns"):
+            if getattr(self, name) < 0:
+                raise MrcUsageError(f"{name} {getattr(self, name)} is negative")
 
     def native(self, path_mtu: int) -> dict[str, int | float | bool]:
         """The fields of struct mrc_cc_cfg."""
@@ -123,6 +129,7 @@ class Controller(Owned):
     derived parameters (E.4). Queue pairs with another path MTU may share it.
     """
 
+    @typed
     def __init__(self, ctx: Context, profile: CcProfile, path_mtu: int) -> None:
         if path_mtu not in PATH_MTUS:
             raise MrcUsageError(f"path MTU {path_mtu} is not one of {PATH_MTUS}")

@@ -7,6 +7,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from ._children import Owned
+from ._typed import typed
 from .errors import MrcUsageError
 from .events import wait_for
 
@@ -25,6 +26,7 @@ class CompletionChannel(Owned):
     ack_events(); until then the queue does not close.
     """
 
+    @typed
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self.number = ctx.verbs.channel_create()
@@ -56,10 +58,12 @@ class CompletionChannel(Owned):
         return wait_for(self.ctx, self.get_nowait, timeout)
 
     @staticmethod
+    @typed
     def done(cq: CompletionQueue) -> None:
         """Acknowledge one event."""
         cq.ack_events(1)
 
+    @typed
     def bind(self, cq: CompletionQueue, number: int) -> None:
         """Events of this queue come here."""
         self._require_open()

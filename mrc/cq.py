@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from ._check import U32_MAX, whole
 from ._children import Children, Owned
 from ._core import records
+from ._typed import typed
 from .comp import CompletionChannel
 from .device import Context
 from .errors import MrcUsageError
@@ -58,6 +59,7 @@ class CompletionQueue(Owned):
     closes the queue pairs that complete into it.
     """
 
+    @typed
     def __init__(
         self, ctx: Context, depth: int = 256, channel: CompletionChannel | None = None
     ) -> None:
@@ -99,6 +101,7 @@ class CompletionQueue(Owned):
 
     # -- events ------------------------------------------------------------------------------
 
+    @typed
     def arm(self, *, solicited_only: bool = False) -> None:
         """One event on the channel at the next completion, then no more until armed again.
 

@@ -14,6 +14,7 @@ from typing import Protocol, Self
 from ._check import U32_MAX, whole
 from ._children import Children, warn_unclosed
 from ._core import Pin, Pump
+from ._typed import check_fields, typed
 from ._verbs import API_VERSION, Verbs, device_attr
 from .dscp import DscpClasses
 from .endpoint import Endpoint
@@ -93,6 +94,9 @@ class ContextLimits:
     ooo_max: int = 0
     imm_max: int = 0
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 class Attached(Protocol):
     """Who drives a context."""
@@ -121,6 +125,7 @@ class Context:
     off it.
     """
 
+    @typed
     def __init__(
         self,
         *,

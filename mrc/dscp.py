@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Self
 
+from ._typed import typed
 from .errors import MrcUsageError
 
 __all__ = ["DscpClasses"]
@@ -38,6 +39,7 @@ class DscpClasses:
                 raise MrcUsageError(f"DSCP class {name}: {value} means that a packet was trimmed")
 
     @classmethod
+    @typed
     def parse(cls, text: str) -> Self:
         """Classes out of "name=number,...", names with - or _; the others keep their defaults."""
         given: dict[str, int] = {}

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from ._check import whole
 from ._core import Pump
 from ._paths import Paths
+from ._typed import typed
 from .errors import MrcResourceError, MrcUsageError
 from .types import PLANE_MAX, PLANES_ALL, ProbeResult
 
@@ -95,6 +96,7 @@ class Endpoint:
             self._calls.set_planes(mask)
             self.planes_up = mask
 
+    @typed
     def post(
         self,
         path: int,

@@ -95,6 +95,8 @@ class Batch:
         self.ends_ns = ctx.now() + timeout_ns
         self._op = op
         self._dscp = dscp
+        if not isinstance(requests, Sequence):
+            _refuse(errno.EINVAL, f"requests {requests!r:.60} are no EndpointRequests")
         self._check(requests, timeout_ns)
         self._claimed = {r.request_id for r in requests}  # not posted yet; the engine frees others
         ctx.endpoint.in_use |= self._claimed
@@ -206,6 +208,8 @@ def send_and_wait(
     dscp: request class, 0..63. Answers are not kept between calls. EINVAL, EAGAIN, EIO; one that
     is missing is no exception but in the result. In asyncio use mrc.Prober.send_and_wait().
     """
+    if not isinstance(ctx, Context):
+        _refuse(errno.EINVAL, f"ctx {ctx!r:.60} is no Context")
     if ctx.attached is not None:
         _refuse(
             errno.EINVAL,

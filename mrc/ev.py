@@ -9,6 +9,7 @@ from enum import IntEnum, IntFlag
 from ipaddress import IPv6Address
 from pathlib import Path
 
+from ._typed import check_fields, typed
 from .errors import MrcProfileError
 from .evrows import RowTable
 from .planes import PlaneAddresses, address_problem
@@ -83,6 +84,9 @@ class EvField:
     min: int = 0
     max: int = 0
     mask: int = 0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def bits(self) -> int:
@@ -169,6 +173,9 @@ class EvEntry:
     srh: IPv6Address | None = None
     backup: bool = False
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     @property
     def source_port(self) -> int:
         """Low half of the EV (A.12)."""
@@ -208,6 +215,7 @@ class EvProfile:
     sources: PlaneAddresses = ()
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.min_active:  # a quarter, as in the examples D.3 quotes
             active = sum(not e.backup for e in self.entries)
             object.__setattr__(self, "min_active", max(1, active // 4))
@@ -222,6 +230,7 @@ class EvProfile:
         return iter(self.entries)
 
     @classmethod
+    @typed
     def udp(cls, count: int, sport_base: int = 49152, planes: int | Sequence[int] = 1) -> EvProfile:
         """EV i is UDP source port sport_base + i; planes, or as many from 1 on, take turns."""
         turns = range(1, planes + 1) if isinstance(planes, int) else planes
@@ -237,6 +246,7 @@ class EvProfile:
         return cls(EvFormat.UDP, entries)
 
     @classmethod
+    @typed
     def load(cls, path: str | Path) -> EvProfile:
         """Read a TOML file.
 
@@ -257,13 +267,18 @@ class EvProfile:
         """The same with these EVs DENIED from the start; strict: each is one of the profile."""
         known = {e.value for e in self.entries}
         deny = dict.fromkeys(self.deny)
+        if not isinstance(evs, Iterable):
+            raise MrcProfileError(f"{self.name or 'EV profile'}: deny: {evs!r:.60} are no EVs")
         for ev in evs:
+            if not isinstance(ev, int):
+                raise MrcProfileError(f"{self.name or 'EV profile'}: deny: {ev!r:.60} is no EV")
             if ev in known:
                 deny[ev] = None
             elif strict:
                 raise MrcProfileError(f"{self.name or 'EV profile'}: deny: no EV is {ev:#x}")
         return replace(self, deny=tuple(deny))
 
+    @typed
     def towards(
         self, dst: IPv6Address, planes: Mapping[int, IPv6Address] | None = None
     ) -> EvProfile:

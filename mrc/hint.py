@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
 from ._check import bytes_of
 from ._children import Owned
+from ._typed import typed
 from .errors import MrcUsageError
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class QpHint(Owned):
     flight, one packet at least. The other fields are kept and mean nothing here.
     """
 
+    @typed
     def __init__(self, ctx: Context, **fields: Unpack[HintFields]) -> None:
         self.ctx = ctx
         self.number = ctx.verbs.hint_create(fields, _mask(fields))

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import mmap
 import secrets
+import sys
 from typing import Any
 
+from ._check import whole
 from ._children import Owned
 from ._core import Pin
+from ._typed import typed
 from .errors import MrcUsageError
 from .pd import ProtectionDomain
 from .types import Access
@@ -27,6 +30,7 @@ class MemoryRegion(Owned):
     guessed; it names the region to a peer, together with `addr`.
     """
 
+    @typed
     def __init__(self, pd: ProtectionDomain, buffer: Any, access: Access = _DEFAULT_ACCESS) -> None:
         pd.require_open()
         if access & Access.REMOTE_WRITE and not access & Access.LOCAL_WRITE:
@@ -48,6 +52,7 @@ class MemoryRegion(Owned):
         pd.mrs.add(self)
 
     @classmethod
+    @typed
     def register(
         cls, pd: ProtectionDomain, buffer: Any, access: Access = _DEFAULT_ACCESS
     ) -> MemoryRegion:
@@ -55,12 +60,12 @@ class MemoryRegion(Owned):
         return cls(pd, buffer, access)
 
     @classmethod
+    @typed
     def alloc(
         cls, pd: ProtectionDomain, nbytes: int, access: Access = _DEFAULT_ACCESS
     ) -> MemoryRegion:
         """A region over fresh page-aligned zeroed memory; `view` reaches it."""
-        if nbytes < 1:
-            raise MrcUsageError(f"cannot allocate a region of {nbytes} bytes")
+        whole("nbytes", nbytes, 1, sys.maxsize)
         return cls(pd, mmap.mmap(-1, nbytes), access)
 
     @property

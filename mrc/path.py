@@ -6,8 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from ipaddress import IPv6Address
 
+from ._check import U32_MAX, whole
 from ._children import Owned
 from ._paths import Paths
+from ._typed import check_fields, typed
 from .ev import EventMask, EvEntry, EvProfile
 from .headers import outer_templates
 from .planes import PlanePairs
@@ -35,6 +37,9 @@ class ProbeConfig:
     event_ring: int = 1024
     reverse_interval_ns: int = 1_000_000
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 class PathTable(Owned):
     """Shared by the queue pairs to one peer (D.5 to D.8).
@@ -45,6 +50,7 @@ class PathTable(Owned):
     to dst.
     """
 
+    @typed
     def __init__(
         self,
         port: Port,
@@ -109,20 +115,24 @@ class PathTable(Owned):
         """One record per EV."""
         return self._calls.path_stats(self.number, len(self.profile))
 
+    @typed
     def deny(self, ev: int) -> None:
         """Never use this EV again until allow(). MrcUsageError: no such EV."""
         self._calls.path_set_state(self.number, ev, EvState.DENIED)
 
+    @typed
     def allow(self, ev: int) -> None:
         """Lift a denial, or declare a path good. MrcUsageError: no such EV."""
         self._calls.path_set_state(self.number, ev, EvState.GOOD)
 
+    @typed
     def replace(self, ev: int, entry: EvEntry, *, deny: bool = False) -> None:
         """Another path in the place of an EV: same plane, nothing is known of it yet (C.5, D.7).
 
         What was in flight on the former is recovered like a loss. MrcUsageError: no such EV,
         another plane, or an EV of the table. MrcProfileError: its path does not fit the format.
         """
+        whole("ev", ev, 0, U32_MAX)
         alone = EvProfile(self.profile.format, (entry,), rows=self.profile.rows)
         one = alone.towards(self.dst, self._theirs)
         self._calls.path_replace(
@@ -132,10 +142,12 @@ class PathTable(Owned):
             EvState.DENIED if deny else EvState.GOOD,
         )
 
+    @typed
     def set_events(self, mask: EventMask) -> None:
         """Which new states raise an event from now on (C.6)."""
         self._calls.path_set_events(self.number, _native_mask(mask))
 
+    @typed
     def set_planes(self, local_up: int, remote_up: int) -> None:
         """Which planes are up: bit N is plane N (D.7). EVs keep their states.
 

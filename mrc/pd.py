@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ._children import Children, Owned
+from ._typed import typed
 from .device import Context
 from .errors import MrcUsageError
 
@@ -13,6 +14,7 @@ __all__ = ["ProtectionDomain"]
 class ProtectionDomain(Owned):
     """A number C compares; an object Python keeps. Closing closes its queue pairs, then regions."""
 
+    @typed
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self.number = ctx.next_pd()

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from ipaddress import IPv6Address
 
+from ._check import whole
 from ._core import MemWire
+from ._typed import typed
 from .device import Context
 from .errors import MrcUsageError
 from .types import UDP_PORT, Backend, PortStats
@@ -24,6 +26,7 @@ class Port:
     OSError: the system refused, in words that name what is missing.
     """
 
+    @typed
     def __init__(
         self,
         ctx: Context,
@@ -44,11 +47,16 @@ class Port:
             raise MrcUsageError("a memory wire belongs to the MEM backend, and to no other")
         if not 1 <= udp_port <= 0xFFFF:
             raise MrcUsageError(f"UDP port {udp_port} is not in 1..65535")
+        whole("udp_port_tries", udp_port_tries, 0, 0xFFFF)
+        try:
+            address = IPv6Address(addr)
+        except ValueError:
+            raise MrcUsageError(f"addr {addr!r:.60} is no IPv6 address") from None
         self.ctx = ctx
         self.backend = backend
         self.index = ctx.pump.port_add(
             backend,
-            IPv6Address(addr).packed,
+            address.packed,
             wire,
             udp_port=udp_port,
             udp_port_tries=min(udp_port_tries, 0xFFFF - udp_port),

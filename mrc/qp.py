@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ._children import Owned
 from ._core import records
+from ._typed import check_fields, typed
 from ._verbs import QpMask
 from .cq import CompletionQueue
 from .errors import MrcResourceError, MrcUsageError
@@ -35,6 +36,9 @@ class QpInitAttr:
     mpr_max: int = MPR_MAX
     max_wimm_dest: int = 64
     ev_max: int = 256
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 class SendWr(NamedTuple):
@@ -64,13 +68,14 @@ class SendBatch:
         """MrcUsageError when a field does not fit."""
         try:
             _SEND_WR.pack_into(self._bytes, index * _SEND_WR.size, *wr)
-        except struct.error as exc:
-            raise MrcUsageError(f"a field of {wr} is out of range: {exc}") from exc
+        except (struct.error, TypeError) as exc:
+            raise MrcUsageError(f"work request {wr!r:.200}: a field is out of range: {exc}") from exc
 
 
 class QueuePair(Owned):
     """One queue pair, made in RESET. Both completion queues may be the same."""
 
+    @typed
     def __init__(
         self,
         pd: ProtectionDomain,
@@ -102,6 +107,7 @@ class QueuePair(Owned):
 
     # -- state -------------------------------------------------------------------------------
 
+    @typed
     def modify(self, attr: QpAttr | None = None, **verbs: Any) -> None:
         """Set what is not None; the tables of docs/reference/queue-pair.md say what may be when.
 
@@ -121,6 +127,7 @@ class QueuePair(Owned):
             self.qpn = number
             self._known.clear()
 
+    @typed
     def query(self, *names: str) -> QpAttr:
         """These attributes as they are now, by default all; the others are None.
 
@@ -152,6 +159,8 @@ class QueuePair(Owned):
         if isinstance(wrs, SendWr):
             batch, count = self._one, 1
             batch.put(0, wrs)
+        elif not isinstance(wrs, Sequence):
+            raise MrcUsageError(f"wrs {wrs!r:.60} is no list of SendWr")
         else:
             batch, count = SendBatch(max(len(wrs), 1)), len(wrs)
             for index, wr in enumerate(wrs):

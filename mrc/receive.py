@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ._typed import check_fields
+
 __all__ = ["ReceivePolicy"]
 
 
@@ -27,3 +29,6 @@ class ReceivePolicy:
     penalty_percent: int = 0
     icrc_skip_percent: int = 0
     service_time: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum, IntFlag
 from typing import NoReturn
 
+from mrc._typed import wrong_type
 from mrc.errors import MrcControlError
 from mrc.types import EV_MAX, PLANE_MAX
-
-from .kinds import wrong_type
 
 __all__ = [
     "NSCC",

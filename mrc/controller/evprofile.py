@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from mrc._typed import wrong_type
 from mrc.errors import MrcControlError, MrcProfileError
 from mrc.ev import EventMask, EvEntry, EvField, EvProfile, LossRule
 from mrc.path import PathTable
@@ -20,7 +21,6 @@ from mrc.types import EvState
 from .attrs import UNPOPULATED, EvId, EvMode, OptAttr, ProfileState, VisibleState
 from .evarray import EvArray, EvSlot
 from .evattr import EvAttr, EvReplace, EvSetState
-from .kinds import wrong_type
 from .managed import Managed
 from .steps import Step, all_or_none
 
@@ -136,9 +136,6 @@ class ManagedEvProfile(Managed[EvAttr]):
     def _check_fields(self, fields: tuple[EvField, ...], widths: tuple[int, ...]) -> None:
         """D.3. A format that has no widths yet is checked when the profile goes ONLINE."""
         for index, field in enumerate(fields, 1):
-            wrong = wrong_type(field)
-            if wrong is not None:
-                self.refuse(errno.EINVAL, f"field {index}: {wrong}")
             problem = field.check()
             if problem is not None:
                 self.refuse(errno.EINVAL, f"field {index}: {problem[0]}: {problem[1]}")

@@ -7,10 +7,10 @@ import errno
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
 
+from mrc._typed import wrong_type
 from mrc.errors import MrcControlError
 
 from .attrs import ProfileState
-from .kinds import wrong_type
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -78,6 +78,8 @@ class NodeController:
     ) -> None:
         if privileged and not _may_administer():
             refuse(errno.EPERM, "controlling a node needs CAP_NET_ADMIN; run as root")
+        if not isinstance(ctx, Context):
+            refuse(errno.EINVAL, f"ctx {ctx!r:.60} is no Context")
         if ctx.node is not None:
             refuse(errno.EBUSY, "the context has a controller already; close that first")
         if limits is not None and not isinstance(limits, NodeLimits):

@@ -285,7 +285,6 @@ _ATTR: dict[str, Any] = {
                 {"count": True},
                 {"fields": [EvField(16, mask=0xFFFF)]},
                 {"fields": (1,)},
-                {"fields": (wrong(EvField, "16"),)},
                 {"format": [1]},
                 {"loss": "x"},
                 {"events": 1},
