@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The objects that hang off another: held weakly, closed before it, newest first."""
+"""Objects that are closed, and those that hang off another: held weakly, closed before it."""
 
 from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 if TYPE_CHECKING:
     from .device import Context
 
-__all__ = ["Children", "Owned", "warn_unclosed"]
+__all__ = ["AsyncClosing", "Children", "Closing", "Owned", "warn_unclosed"]
 
 
 class Closable(Protocol):
@@ -63,19 +63,8 @@ def warn_unclosed(obj: object) -> None:
     warnings.warn(f"unclosed {obj!r}", ResourceWarning, stacklevel=2, source=obj)
 
 
-class Owned:
-    """The life that all objects of a context share: closed once, by hand, `with`, or the owner.
-
-    A finaliser frees nothing, for the owner does when it closes; it says that close() was missed.
-    """
-
-    ctx: Context
-    _closed = True  # until the constructor has succeeded
-
-    @property
-    def closed(self) -> bool:
-        """True after close()."""
-        return self._closed
+class Closing:
+    """`with`: close() at its end, whatever came."""
 
     def close(self) -> None:
         """Twice is once."""
@@ -91,6 +80,42 @@ class Owned:
         tb: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class AsyncClosing:
+    """`async with`: close() at its end, awaited if there is something to await."""
+
+    def close(self) -> Awaitable[None] | None:
+        """Twice is once."""
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        over = self.close()
+        if over is not None:
+            await over
+
+
+class Owned(Closing):
+    """The life that all objects of a context share: closed once, by hand, `with`, or the owner.
+
+    A finaliser frees nothing, for the owner does when it closes; it says that close() was missed.
+    """
+
+    ctx: Context
+    _closed = True  # until the constructor has succeeded
+
+    @property
+    def closed(self) -> bool:
+        """True after close()."""
+        return self._closed
 
     def __del__(self) -> None:
         if not self._closed and not self.ctx.closed:

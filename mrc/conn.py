@@ -10,7 +10,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Self, Unpack
 
-from ._children import warn_unclosed
+from ._children import AsyncClosing, warn_unclosed
 from ._waits import limit
 from .bringup import Whole
 from .channel import Calls, Channel, Handler
@@ -45,7 +45,7 @@ class _Stats(NamedTuple):
     drops: dict[str, int]
 
 
-class Connection:
+class Connection(AsyncClosing):
     """Writes to the peer's advertised regions, sprayed over all paths; see connect().
 
     Usable while `closed` is not done. A peer that closes lets its writes finish, and ours; then
@@ -117,8 +117,8 @@ class Connection:
             return await self._regions.wait(name)
 
     def _require_own(self, mr: MemoryRegion) -> None:
-        if mr.pd is not self.pd:
-            raise MrcUsageError("the memory region was registered by another connection")
+        if not isinstance(mr, MemoryRegion) or mr.pd is not self.pd:
+            raise MrcUsageError("mr is no memory region that this connection registered")
 
     def _require_usable(self) -> None:
         if self._refusal is not None:
@@ -383,17 +383,6 @@ class Connection:
         self._whole.close()
         self._driver.drop()
         await self._channel.close(None if end is None else max(0.1, end - self._driver.loop.time()))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     def __del__(self) -> None:
         if getattr(self, "_closing", self) is None:

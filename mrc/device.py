@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from ._check import U32_MAX, whole
-from ._children import Children, warn_unclosed
+from ._children import Children, Closing, warn_unclosed
 from ._core import Pin, Pump
 from ._typed import check_fields, typed
 from ._verbs import API_VERSION, Verbs, device_attr
@@ -115,7 +115,7 @@ class EventSink(Protocol):
         """These were read."""
 
 
-class Context:
+class Context(Closing):
     """Parent of everything. Used by one thread at a time.
 
     `seed` fixes every random choice of the engine (order of paths); the default is the MRC_SEED
@@ -278,17 +278,6 @@ class Context:
             pin.release()
         self.pins.clear()
         self.keepalive.clear()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __del__(self) -> None:
         pump = getattr(self, "pump", None)

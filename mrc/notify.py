@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 
+from ._children import AsyncClosing
 from ._waits import limit
 from .device import Context
 from .driver import Driver
@@ -34,7 +35,7 @@ class Source(Protocol[T]):
         """Acknowledge one."""
 
 
-class Notifications(Generic[T]):
+class Notifications(AsyncClosing, Generic[T]):
     """Waits for the events of one source; `async with` lets go of the loop.
 
     One at a time for each source, else MrcUsageError. While it lives the loop drives the context.
@@ -104,14 +105,3 @@ class Notifications(Generic[T]):
         self._wake()
         self._driver.unwatch(self._fd)
         self._driver.drop()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        self.close()

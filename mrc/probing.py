@@ -34,10 +34,10 @@ class Prober:
 
     @staticmethod
     def of(context: Context) -> Prober:
-        """That of this context. MrcUsageError: asyncio does not drive it; send_and_wait() does."""
-        prober = getattr(context.attached, "prober", None)
+        """That of this context. MrcUsageError: asyncio does not drive it; see send_and_wait()."""
+        prober = getattr(getattr(context, "attached", None), "prober", None)
         if not isinstance(prober, Prober):
-            raise MrcUsageError("no connection or server drives this context; use send_and_wait()")
+            raise MrcUsageError(f"no connection or server drives the context {context!r:.60}")
         return prober
 
     async def probe(

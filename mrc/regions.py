@@ -46,6 +46,8 @@ class Regions:
 
     async def wait(self, name: str) -> RemoteRegion:
         """The region of that name, waiting for it."""
+        if not isinstance(name, str):
+            raise MrcUsageError(f"name {name!r:.60} is no text")
         if name in self._known:
             return self._known[name]
         if self._error is not None:

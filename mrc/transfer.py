@@ -65,6 +65,8 @@ def write_request(
     solicited: bool = False,
 ) -> SendWr:
     """The work request of a write, its id still 0. MrcUsageError: it cannot be one."""
+    if not isinstance(remote, RemoteRegion):
+        raise MrcUsageError(f"remote {remote!r:.60} is no RemoteRegion")
     if length is None:
         length = min(mr.length - local_offset, remote.length - remote_offset)
     laddr, size = mr.range(local_offset, length)
