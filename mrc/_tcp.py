@@ -15,6 +15,7 @@ import socket
 from ipaddress import AddressValueError, IPv6Address
 from typing import Any
 
+from ._check import whole
 from .errors import MrcUsageError
 
 __all__ = ["SockAddr", "address_of", "connect_tcp", "resolve"]
@@ -29,6 +30,7 @@ async def resolve(host: str, port: int, *, passive: bool = False) -> list[SockAd
     MrcUsageError: there are only IPv4 ones, or link-local ones without a zone, or a zone where none
     belongs. OSError: the zone is no interface here; socket.gaierror: no such name.
     """
+    whole("port", port, 0, 0xFFFF)
     flags = socket.AI_PASSIVE if passive else 0
     if _is_ipv6(host):
         _check_zone(host)

@@ -22,6 +22,7 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
+    is_typeddict,
 )
 
 from .errors import MrcUsageError
@@ -88,7 +89,7 @@ def _fits(value: object, kind: Any) -> bool:
         return _is(value, kind)
     if origin is Literal:
         return any(type(value) is type(one) and value == one for one in get_args(kind))
-    if not isinstance(origin, type) or origin is Callable:
+    if not isinstance(origin, type):
         return True
     if not isinstance(value, origin) or isinstance(value, str | bytes):
         return False
@@ -105,6 +106,8 @@ def _is(value: object, kind: Any) -> bool:
         return hasattr(type(value), "__index__") and not isinstance(value, bool)
     if kind is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
+    if is_typeddict(kind):
+        return isinstance(value, dict)
     return not inspect.isclass(kind) or isinstance(value, kind)
 
 

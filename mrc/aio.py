@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self, Unpack
 
 from ._core import MemWire
 from ._tcp import connect_tcp, resolve
+from ._typed import typed
 from ._waits import limit
 from .bringup import Local, prepare
 from .channel import Channel
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 
+@typed
 async def connect(
     host: str,
     port: int = PORT,
@@ -111,6 +113,7 @@ class MemPair(NamedTuple):
         await self.close()
 
 
+@typed
 async def mem_pair(
     *,
     loss_ppm: int = 0,

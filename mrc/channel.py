@@ -138,6 +138,8 @@ class Calls:
             raise self._error.with_traceback(None)
         if not isinstance(method, str):
             raise MrcUsageError(f"the method of a call is text, not {method!r}")
+        if not isinstance(params, Mapping):
+            raise MrcUsageError(f"the params of a call are a mapping, not {params!r:.60}")
         self._last_id += 1
         call_id = self._last_id
         message = {"type": "call", "id": call_id, "method": method, "params": dict(params)}

@@ -7,10 +7,10 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from types import TracebackType
-from typing import Any, NamedTuple, Self, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from ._children import AsyncClosing, warn_unclosed
+from ._typed import typed
 from ._waits import limit
 from .bringup import Whole
 from .channel import Calls, Channel, Handler
@@ -191,6 +191,7 @@ class Connection(AsyncClosing):
         async with limit(timeout, f"no answer to the call {method!r}"):
             return await self._calls.call(method, params or {})
 
+    @typed
     def serve(self, method: str, handler: Handler) -> None:
         """Answer calls of this name by awaiting handler(params), which returns a dict or None."""
         self._calls.serve(method, handler)
@@ -224,6 +225,7 @@ class Connection(AsyncClosing):
         self._events.clear()
         return found
 
+    @typed
     async def probe_paths(
         self, evs: Sequence[int] | None = None, timeout: float = 0.25
     ) -> list[ProbeResult]:

@@ -8,8 +8,7 @@ import os
 import secrets
 from dataclasses import asdict, dataclass
 from enum import IntFlag
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 from ._check import U32_MAX, whole
 from ._children import Children, Closing, warn_unclosed

@@ -233,11 +233,12 @@ class EvProfile:
     @typed
     def udp(cls, count: int, sport_base: int = 49152, planes: int | Sequence[int] = 1) -> EvProfile:
         """EV i is UDP source port sport_base + i; planes, or as many from 1 on, take turns."""
-        turns = range(1, planes + 1) if isinstance(planes, int) else planes
         if not 1 <= count <= EV_MAX:
             raise MrcProfileError(f"the number of EVs {count} is not in 1..{EV_MAX}")
-        if not 1 <= len(turns) <= PLANE_MAX:
-            raise MrcProfileError(f"the number of planes {len(turns)} is not in 1..{PLANE_MAX}")
+        number = planes if isinstance(planes, int) else len(planes)
+        if not 1 <= number <= PLANE_MAX:
+            raise MrcProfileError(f"the number of planes {number} is not in 1..{PLANE_MAX}")
+        turns = range(1, number + 1) if isinstance(planes, int) else planes
         if sport_base < 1 or sport_base + count > 0x10000:
             raise MrcProfileError(
                 f"source ports {sport_base}..{sport_base + count - 1} are not in 1..65535"

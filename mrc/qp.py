@@ -69,7 +69,8 @@ class SendBatch:
         try:
             _SEND_WR.pack_into(self._bytes, index * _SEND_WR.size, *wr)
         except (struct.error, TypeError) as exc:
-            raise MrcUsageError(f"work request {wr!r:.200}: a field is out of range: {exc}") from exc
+            what = f"a field of work request {wr!r:.200}"
+            raise MrcUsageError(f"{what} is out of range: {exc}") from exc
 
 
 class QueuePair(Owned):
@@ -159,10 +160,12 @@ class QueuePair(Owned):
         if isinstance(wrs, SendWr):
             batch, count = self._one, 1
             batch.put(0, wrs)
-        elif not isinstance(wrs, Sequence):
-            raise MrcUsageError(f"wrs {wrs!r:.60} is no list of SendWr")
         else:
-            batch, count = SendBatch(max(len(wrs), 1)), len(wrs)
+            try:
+                count = len(wrs)
+            except TypeError:
+                raise MrcUsageError(f"wrs {wrs!r:.60} is no list of SendWr") from None
+            batch = SendBatch(max(count, 1))
             for index, wr in enumerate(wrs):
                 batch.put(index, wr)
         taken = self.ctx.pump.post_send(self.qpn, batch.array, count)

@@ -13,6 +13,7 @@ from typing import Any, Self, Unpack
 
 from ._children import warn_unclosed
 from ._tcp import address_of, resolve
+from ._typed import typed
 from ._waits import Mailbox, limit
 from .admission import Admission, Guest
 from .bringup import lanes_towards, prepare
@@ -33,6 +34,7 @@ _UNACCEPTED_MAX = 1024
 _REASONS_MAX = 64
 
 
+@typed
 async def listen(
     address: str = f"[::]:{PORT}",
     *,

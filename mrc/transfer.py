@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import NamedTuple, TypedDict
 
+from ._check import U32_MAX, whole
 from ._waits import Gate, Mailbox, limit
 from .bringup import RECV_ID, Half
 from .cq import WcBatch, work_completion
@@ -28,6 +29,8 @@ from .types import (
 )
 
 __all__ = ["Immediate", "Transfer", "WriteArgs", "write_request"]
+
+_ADDRESS_MAX = (1 << 64) - 1
 
 _SOLICITED = int(WcFlags.SOLICITED)
 
@@ -67,18 +70,22 @@ def write_request(
     """The work request of a write, its id still 0. MrcUsageError: it cannot be one."""
     if not isinstance(remote, RemoteRegion):
         raise MrcUsageError(f"remote {remote!r:.60} is no RemoteRegion")
+    for name, value in (("local_offset", local_offset), ("remote_offset", remote_offset)):
+        whole(name, value, 0, _ADDRESS_MAX)
+    if length is not None:
+        whole("length", length, 0, _ADDRESS_MAX)
     if length is None:
         length = min(mr.length - local_offset, remote.length - remote_offset)
     laddr, size = mr.range(local_offset, length)
-    if remote_offset < 0 or remote_offset + size > remote.length:
+    if remote_offset + size > remote.length:
         raise MrcUsageError(
             f"bytes {remote_offset}..{remote_offset + size} are outside the peer's region "
             f"{remote.name!r} of {remote.length}"
         )
     if size > MESSAGE_BYTES_MAX:
         raise MrcUsageError(f"a write of {size} bytes; at most {MESSAGE_BYTES_MAX} (H20)")
-    if imm is not None and not 0 <= imm <= 0xFFFFFFFF:
-        raise MrcUsageError(f"immediate {imm} is not a 32-bit number")
+    if imm is not None:
+        whole("imm", imm, 0, U32_MAX)
     return SendWr(
         0,
         laddr,

@@ -60,10 +60,7 @@ def closing(make: Callable[..., Any]) -> Callable[..., Any]:
     """So that a thousand objects are not open at a time."""
 
     def call(**given: Any) -> None:
-        made = make(**given)
-        if isinstance(made, mrc.Port):  # lives as long as its context: one is enough
-            return
-        made.close()
+        make(**given).close()
 
     return call
 
@@ -109,11 +106,10 @@ def records() -> dict[str, Case]:
     return {cls.__name__: Case(cls, given) for cls, given in made.items()}
 
 
-def calls(w: World) -> dict[str, Case]:
-    """What needs a context, and what is done with objects."""
+def objects(w: World) -> dict[str, Case]:
+    """What is made for a context."""
     s, ctx = w.side, w.side.ctx
-    profile = mrc.EvProfile.udp(2)
-    return records() | {
+    return {
         "Context": Case(
             closing(mrc.Context),
             {
@@ -148,39 +144,15 @@ def calls(w: World) -> dict[str, Case]:
             closing(mrc.QueuePair),
             {"pd": s.pd, "send_cq": s.cq, "recv_cq": s.cq, "init": mrc.QpInitAttr()},
         ),
-        "QueuePair.modify": Case(s.qp.modify, {"attr": mrc.QpAttr(mpr=4)}),
         "QpHint": Case(
             closing(mrc.QpHint),
             {"ctx": ctx, "qps_per_peer": 1, "peers": 2, "incast": 3, "vendor": bytes(128)},
-        ),
-        "Port": Case(
-            closing(mrc.Port),
-            {
-                "ctx": ctx,
-                "backend": mrc.Backend.UDP,
-                "addr": "::1",
-                "scope_id": 0,
-                "udp_port": 47911,
-                "udp_port_tries": 100,
-                "gso": True,
-                "gro": True,
-                "sndbuf_bytes": 0,
-                "rcvbuf_bytes": 0,
-                "wire": None,
-                "mem_end": 0,
-            },
-            {
-                "udp_port": "UDP port",
-                "udp_port_tries": "udp_port",
-                "wire": "wire",
-                "backend": "memory",
-            },
         ),
         "PathTable": Case(
             closing(mrc.PathTable),
             {
                 "port": s.port,
-                "profile": profile,
+                "profile": mrc.EvProfile.udp(2),
                 "dst": ADDR[1],
                 "dport": 4791,
                 "src": ADDR[0],
@@ -189,6 +161,15 @@ def calls(w: World) -> dict[str, Case]:
                 "seed": 1,
             },
         ),
+    }
+
+
+def operations(w: World) -> dict[str, Case]:
+    """What is done with objects."""
+    s, ctx = w.side, w.side.ctx
+    profile = mrc.EvProfile.udp(2)
+    return {
+        "QueuePair.modify": Case(s.qp.modify, {"attr": mrc.QpAttr(mpr=4)}),
         "PathTable.deny": Case(w.table.deny, {"ev": 50001}, {"ev": "EV"}),
         "PathTable.allow": Case(w.table.allow, {"ev": 50001}, {"ev": "EV"}),
         "PathTable.replace": Case(
@@ -244,10 +225,50 @@ def calls(w: World) -> dict[str, Case]:
                 "op": controller.EndpointOp.EV_PROBE,
                 "dscp": 5,
             },
-            {"timeout_ns": "timeout", "op": "EndpointOp", "dscp": "class", "requests": "request"},
+            {
+                "timeout_ns": "timeout",
+                "op": "EndpointOp",
+                "dscp": "class",
+                "requests": "EndpointRequest",
+            },
         ),
         "NodeController.set_port": Case(w.node.control.set_port, {"port": 1, "enabled": True}),
     }
+
+
+def ports(w: World) -> dict[str, Case]:
+    """A port lives as long as its context."""
+    ctx = w.side.ctx
+    return {
+        "Port": Case(
+            mrc.Port,
+            {
+                "ctx": ctx,
+                "backend": mrc.Backend.UDP,
+                "addr": "::1",
+                "scope_id": 0,
+                "udp_port": 47911,
+                "udp_port_tries": 100,
+                "gso": True,
+                "gro": True,
+                "sndbuf_bytes": 0,
+                "rcvbuf_bytes": 0,
+                "wire": None,
+                "mem_end": 0,
+            },
+            {
+                "udp_port": "UDP port",
+                "udp_port_tries": "udp_port",
+                "wire": "wire",
+                "backend": "memory",
+            },
+        ),
+    }
+
+
+def calls(w: World) -> dict[str, Case]:
+    """All of them, by name."""
+    return records() | objects(w) | ports(w) | operations(w)
 
 
 @pytest.fixture(scope="module")
