@@ -85,6 +85,8 @@ void pump_cq_gone(struct mrc_pump *p, uint32_t cq);
 void pump_kick(struct mrc_pump *p);
 /* Puts what went wrong in words; returns err. */
 int pump_refuse(struct mrc_pump *p, int err, const char *what);
+/* NULL: no such table, which is then in words. */
+struct mrc_path_table *pump_path(struct mrc_pump *p, uint32_t path);
 /* Moves EV events from the tables to the pump while there is room. */
 void pump_collect_events(struct mrc_pump *p);
 

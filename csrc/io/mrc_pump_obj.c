@@ -157,7 +157,7 @@ int mrc_pump_path_create(struct mrc_pump *p, uint32_t port, const struct mrc_pee
     return pump_leave(p, pump_path_create(p, port, peer, cfg, lanes, src_out));
 }
 
-static struct mrc_path_table *pump_path(struct mrc_pump *p, uint32_t path)
+struct mrc_path_table *pump_path(struct mrc_pump *p, uint32_t path)
 {
     struct mrc_path_table *t = mrc_path_get(p->engine, path);
     if (t == NULL)
@@ -342,65 +342,6 @@ int mrc_pump_ep_poll(struct mrc_pump *p, struct mrc_ep_rsp *out, int max)
     if (err < 0)
         return err;
     return pump_leave(p, mrc_engine_ep_poll(p->engine, out, max));
-}
-
-/* ---- EV events ---- */
-
-void pump_collect_events(struct mrc_pump *p)
-{
-    for (uint32_t i = 0; i < p->path_count; i++) {
-        struct mrc_path_table *t = mrc_path_get(p->engine, p->paths[i]);
-        while (p->event_tail - p->event_head < PUMP_EVENTS) {
-            struct mrc_ev_event *e = &p->events[p->event_tail % PUMP_EVENTS];
-            if (mrc_path_event_poll(t, e) == 0)
-                break;
-            e->table = p->paths[i];
-            p->event_tail++;
-        }
-    }
-}
-
-int mrc_pump_events(struct mrc_pump *p, struct mrc_ev_event *out, int max)
-{
-    const int err = pump_enter(p);
-    if (err < 0)
-        return err;
-    int n = 0;
-    while (n < max) {
-        if (p->event_head == p->event_tail)
-            pump_collect_events(p);
-        if (p->event_head == p->event_tail)
-            break;
-        out[n++] = p->events[p->event_head++ % PUMP_EVENTS];
-    }
-    return pump_leave(p, n);
-}
-
-int mrc_pump_path_events(struct mrc_pump *p, uint32_t path, struct mrc_ev_event *out, int max)
-{
-    const int err = pump_enter(p);
-    if (err < 0)
-        return err;
-    struct mrc_path_table *t = pump_path(p, path);
-    if (t == NULL)
-        return pump_leave(p, MRC_ERR_NOENT);
-    if (mrc_path_used(p->engine, path))
-        return pump_leave(p, pump_refuse(p, MRC_ERR_BUSY, "path table"));
-    int n = 0;
-    uint32_t kept = p->event_head;
-    for (uint32_t at = p->event_head; at != p->event_tail; at++) {
-        const struct mrc_ev_event e = p->events[at % PUMP_EVENTS];
-        if (e.table == path && n < max)
-            out[n++] = e;
-        else
-            p->events[kept++ % PUMP_EVENTS] = e;
-    }
-    p->event_tail = kept;
-    for (; n < max && mrc_path_event_poll(t, &out[n]) != 0; n++)
-        out[n].table = path;
-    if (n < max && mrc_path_event_rest(t, &out[n]) != 0)
-        out[n++].table = path;
-    return pump_leave(p, n);
 }
 
 /* ---- controllers ---- */
