@@ -22,10 +22,10 @@ MESSAGE_MAX = 1 << 31  # H20
 MTUS = (256, 512, 1024, 2048, 4096)
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """argparse, with our exit code for usage errors."""
 
-    def error(self, message: str) -> NoReturn:
+    def error(self, message: str) -> NoReturn:  # noqa: D102 - as argparse has it
         raise CliError(Exit.USAGE, message)
 
     def _print_message(self, message: str, file: Any = None) -> None:
@@ -135,7 +135,7 @@ def _add_reports(parser: argparse.ArgumentParser, group: argparse._ArgumentGroup
 
 def recv_parser() -> argparse.ArgumentParser:
     """The parser of mrc-recv; completion and the reference page are made from it, too."""
-    parser = _Parser(
+    parser = Parser(
         prog="mrc-recv",
         add_help=False,
         allow_abbrev=False,
@@ -330,7 +330,7 @@ def _add_sending(group: argparse._ArgumentGroup) -> None:
 
 def send_parser() -> argparse.ArgumentParser:
     """The parser of mrc-send; completion and the reference page are made from it, too."""
-    parser = _Parser(
+    parser = Parser(
         prog="mrc-send",
         add_help=False,
         allow_abbrev=False,

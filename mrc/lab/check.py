@@ -28,7 +28,7 @@ class PathCheck:
     @property
     def ok(self) -> bool:
         """Arrived, by the way intended."""
-        return self.arrived and self.spines == (spine_of(self.path),)
+        return self.arrived and self.spines == ((spine_of(self.path),) if self.path.spine else ())
 
 
 def check_paths(
@@ -47,7 +47,8 @@ def check_paths(
                 out.sendto(path.index.to_bytes(4, "big").ljust(size, b"\0"), inbox.getsockname())
             arrived = _receive(inbox, path)
             after = fabric.spine_counters()
-            moved = tuple(key for key in after if (after[key] - before[key]).rx[src].packets)
+            t0 = path.t0s[0]
+            moved = tuple(key for key in after if (after[key] - before[key]).rx[t0].packets)
             done.append(PathCheck(path, arrived, moved))
     return done
 

@@ -8,13 +8,17 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .errors import FabricError, FabricUnavailableError
 
 MESSAGE_MAX = 1 << 20
+LINES_MAX = 250
+"""Batch lines in one message: some 200 bytes each, which a pipe and a datagram take."""
+
+_ARGV = {"ip": ["ip", "-6", "-batch", "-"], "tc": ["tc", "-batch", "-"]}
 
 _UNSUPPORTED = (
     (r'"(flavors|next-csid|encap\.red|seg6local)"|"seg6', "iproute2 without uSID", "6.1 or newer"),
@@ -85,10 +89,19 @@ class HolderClient:
 
     def batch(self, ns: str, tool: str, lines: Sequence[str]) -> None:
         """Run ``ip -6 -batch`` or ``tc -batch`` in a namespace; all lines must succeed."""
-        argv = ["ip", "-6", "-batch", "-"] if tool == "ip" else [tool, "-batch", "-"]
-        answer = self.ask("run", ns=ns, argv=argv, text="\n".join(lines) + "\n")
-        if answer["code"]:
-            raise _failure(ns, tool, lines, answer["err"].strip())
+        self.batches({(ns, tool): lines})
+
+    def batches(self, jobs: Mapping[tuple[str, str], Sequence[str]]) -> None:
+        """The same in several namespaces at a time, given as (namespace, tool)."""
+        for some in _portions(jobs):
+            asked = [
+                {"ns": ns, "argv": _ARGV[tool], "text": "\n".join(lines) + "\n"}
+                for (ns, tool), lines in some
+            ]
+            answers = self.ask("runs", jobs=asked)["answers"]
+            for ((ns, tool), lines), answer in zip(some, answers, strict=True):
+                if answer["code"]:
+                    raise _failure(ns, tool, lines, answer["err"].strip())
 
     def close(self) -> None:
         """End the holder and with it the fabric. May be called again."""
@@ -98,6 +111,22 @@ class HolderClient:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def _portions(
+    jobs: Mapping[tuple[str, str], Sequence[str]],
+) -> Iterator[list[tuple[tuple[str, str], Sequence[str]]]]:
+    """Each fits a datagram and, one job of it, a pipe; jobs of one namespace stay in order."""
+    some: list[tuple[tuple[str, str], Sequence[str]]] = []
+    for where, lines in jobs.items():
+        for first in range(0, len(lines), LINES_MAX):
+            portion = lines[first : first + LINES_MAX]
+            if some and sum(len(x) for _, x in some) + len(portion) > LINES_MAX:
+                yield some
+                some = []
+            some.append((where, portion))
+    if some:
+        yield some
 
 
 def _failure(ns: str, tool: str, lines: Sequence[str], said: str) -> FabricError:

@@ -10,6 +10,9 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass
 
+from mrc.fabric.shape import Link as Way
+from mrc.fabric.shape import Node, Tier
+
 from .plan import (
     FabricSpec,
     Path,
@@ -41,14 +44,42 @@ def host_ns(host: int) -> str:
     return f"h{host + 1}"
 
 
-def t0_ns(plane: int, host: int) -> str:
-    """The T0 switch of host ``host`` (0-based) in a plane (1-based)."""
-    return f"p{plane}t0-{host + 1}"
+def t0_ns(plane: int, number: int) -> str:
+    """T0 switch ``number`` (0-based) of a plane (1-based)."""
+    return f"p{plane}t0-{number + 1}"
 
 
 def t1_ns(plane: int, spine: int) -> str:
     """Spine ``spine`` of a plane, both 1-based."""
     return f"p{plane}t1-{spine}"
+
+
+def node_ns(plane: int, node: Node) -> str:
+    """The namespace of a host or switch as a shape has it; ``plane`` is 0-based there."""
+    if node.tier is Tier.HOST:
+        return host_ns(node.number)
+    if node.tier is Tier.T0:
+        return t0_ns(plane + 1, node.number)
+    return t1_ns(plane + 1, node.number + 1)
+
+
+def port_dev(plane: int, node: Node, other: Node) -> str:
+    """The interface of ``node`` that faces ``other``."""
+    if node.tier is Tier.HOST:
+        return f"plane{plane + 1}"
+    if node.tier is Tier.T1:
+        return f"t0-{other.number + 1}"
+    return f"{'host' if other.tier is Tier.HOST else 'spine'}{other.number + 1}"
+
+
+def out_port(way: Way) -> tuple[str, str]:
+    """Namespace and interface that send into one direction of a cable."""
+    return node_ns(way.plane, way.src), port_dev(way.plane, way.src, way.dst)
+
+
+def in_port(way: Way) -> tuple[str, str]:
+    """Namespace and interface in which that direction ends."""
+    return out_port(way.back)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +112,12 @@ def links(spec: FabricSpec) -> tuple[Link, ...]:
         a = End(a_ns, a_dev, mac + "01", "fe80::1")
         made.append(Link(a, End(b_ns, b_dev, mac + "02", "fe80::2"), fabric))
 
+    shape = spec.shape
     for host in range(spec.hosts):
         connect(host_ns(host), "oob", OOB, f"host{host + 1}", fabric=False)
-        for plane in range(1, spec.planes + 1):
-            t0 = t0_ns(plane, host)
-            connect(host_ns(host), f"plane{plane}", t0, "host")
-            for spine in range(1, spec.spines + 1):
-                connect(t0, f"spine{spine}", t1_ns(plane, spine), f"t0-{host + 1}")
+    for plane in range(spec.planes):
+        for way in (*shape.host_links(plane), *shape.up_links(plane)):
+            connect(*out_port(way), *in_port(way))
     return tuple(made)
 
 
@@ -143,8 +173,8 @@ def namespace_lines(spec: FabricSpec) -> dict[str, list[str]]:
                 f"neigh replace {other.address} lladdr {other.mac} dev {end.dev} nud permanent",
             ]
     for plane in range(1, spec.planes + 1):
-        for host in range(spec.hosts):
-            lines[t0_ns(plane, host)] += _t0_routes(spec, plane, host)
+        for t0 in range(spec.shape.t0):
+            lines[t0_ns(plane, t0)] += _t0_routes(spec, plane, t0)
         for spine in range(1, spec.spines + 1):
             lines[t1_ns(plane, spine)] += _t1_routes(spec, plane, spine)
     for host in range(spec.hosts):
@@ -155,34 +185,39 @@ def namespace_lines(spec: FabricSpec) -> dict[str, list[str]]:
     return lines
 
 
-def rule_lines(spec: FabricSpec, host: int) -> list[str]:
-    """``ip -6 -batch`` lines of a host, to be run once: a rule has no ``replace``.
+def rule_lines(spec: FabricSpec) -> list[str]:
+    """``ip -6 -batch`` lines of every host, to be run once: a rule has no ``replace``.
 
     UDP from any other source port goes the way of path 0: no datagram between two hosts ever takes
     the management network, so what the spines count is all there is.
     """
-    ports = [p.sport for p in paths_between(spec, host, (host + 1) % spec.hosts)]
     lines = [
-        f"rule add pref {TABLE_BASE + i} ipproto {UDP} sport {port} lookup {TABLE_BASE + i}"
-        for i, port in enumerate(ports)
+        f"rule add pref {TABLE_BASE + i} ipproto {UDP} sport {spec.sport_base + i}"
+        f" lookup {TABLE_BASE + i}"
+        for i in range(spec.paths)
     ]
     return [*lines, f"rule add pref {TABLE_BASE + spec.paths} ipproto {UDP} lookup {TABLE_BASE}"]
 
 
-def tbf_lines(spec: FabricSpec, rate_mbit: int) -> dict[str, list[str]]:
-    """``tc -batch`` lines per namespace that give every fabric link a rate and a real queue.
+def tbf_line(dev: str, rate_bps: int, queue_bytes: int | None) -> str:
+    """A ``tc -batch`` line that gives a port a rate and a real queue.
 
-    The bucket holds 2 ms at full rate, at least a full GSO train; the queue holds 10 ms.
+    The bucket holds 2 ms at full rate, at least a full GSO train; the queue 10 ms or so many bytes
+    besides (the kernel counts both together).
     """
-    burst = max(rate_mbit * 250, 131072)
+    burst = max(rate_bps // 4000, 131072)
+    queue = f"limit {burst + queue_bytes}" if queue_bytes is not None else "latency 10ms"
+    return f"qdisc replace dev {dev} root tbf rate {rate_bps}bit burst {burst} {queue}"
+
+
+def tbf_lines(spec: FabricSpec, rate_mbit: float | None = None) -> dict[str, list[str]]:
+    """The same for every port of the fabric; ``rate_mbit`` instead of the fabric's own rates."""
     lines: dict[str, list[str]] = {}
-    for link in links(spec):
-        for end in (link.a, link.b):
-            if link.fabric:
-                lines.setdefault(end.ns, []).append(
-                    f"qdisc replace dev {end.dev} root tbf rate {rate_mbit}mbit"
-                    f" burst {burst} latency 10ms"
-                )
+    shape = spec.shape
+    for way in shape.links:
+        ns, dev = out_port(way)
+        rate_bps = shape.rate_of(way) if rate_mbit is None else round(rate_mbit * 1e6)
+        lines.setdefault(ns, []).append(tbf_line(dev, rate_bps, spec.queue_bytes))
     return lines
 
 
@@ -190,32 +225,41 @@ def _prefix(role: Role, plane: int, number: int) -> str:
     return f"{carrier(usid(role, plane, number))}/48"
 
 
-def _t0_routes(spec: FabricSpec, plane: int, host: int) -> list[str]:
-    number = host + 1
-    own = f"route replace {_prefix(Role.T0, plane, number)} {UN} dev host"
+def _t0_routes(spec: FabricSpec, plane: int, t0: int) -> list[str]:
+    hosts = [h + 1 for h in spec.shape.under(t0)]
+    ports = [f"host{h}" for h in hosts] + [f"spine{s}" for s in range(1, spec.spines + 1)]
     down = [
-        f"route replace {_prefix(role, plane, number)} via fe80::1 dev host"
+        f"route replace {_prefix(role, plane, number)} via fe80::1 dev host{number}"
+        for number in hosts
         for role in (Role.HOST_KERNEL, Role.HOST_RAW)
     ]
     up = [
         f"route replace {_prefix(Role.T1, plane, s)} via fe80::2 dev spine{s}"
         for s in range(1, spec.spines + 1)
     ]
-    return [own, *down, *up]
+    return [*_own(_prefix(Role.T0, plane, t0 + 1), ports), *down, *up]
+
+
+def _own(prefix: str, ports: list[str]) -> list[str]:
+    """The uN route, once for each port: `dev` must be a real interface, and up. Not lo."""
+    return [
+        f"route replace {prefix} {UN} dev {port} metric {number}"
+        for number, port in enumerate(ports, 1024)
+    ]
 
 
 def _t1_routes(spec: FabricSpec, plane: int, spine: int) -> list[str]:
-    # `dev` of a seg6local route must be a real interface; packets vanish with lo.
-    own = f"route replace {_prefix(Role.T1, plane, spine)} {UN} dev t0-1"
+    ports = [f"t0-{n}" for n in range(1, spec.shape.t0 + 1)]
     down = [
         f"route replace {_prefix(Role.T0, plane, n)} via fe80::1 dev t0-{n}"
-        for n in range(1, spec.hosts + 1)
+        for n in range(1, spec.shape.t0 + 1)
     ]
-    return [own, *down]
+    return [*_own(_prefix(Role.T1, plane, spine), ports), *down]
 
 
 def _host_lines(spec: FabricSpec, host: int) -> list[str]:
     number, me = host + 1, host_address(host)
+    above = spec.shape.t0_of(host) + 1
     lines = [
         f"addr replace {me}/128 dev lo nodad",
         f"route replace {host_address(0)}/64 via fe80::2 dev oob src {me}",
@@ -225,7 +269,7 @@ def _host_lines(spec: FabricSpec, host: int) -> list[str]:
         raw = carrier(usid(Role.HOST_RAW, plane, number))
         lines += [
             f"addr replace {raw}/128 dev {dev} nodad",
-            f"route replace {_prefix(Role.T0, plane, number)} via fe80::2 dev {dev}",
+            f"route replace {_prefix(Role.T0, plane, above)} via fe80::2 dev {dev}",
             f"route replace {_prefix(Role.HOST_KERNEL, plane, number)} {DECAP} dev {dev}",
         ]
     for peer in range(spec.hosts):

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from mrc.fabric.shape import Link as Way
 
 from . import config
 
@@ -32,7 +35,10 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class SpineCounters:
-    """A spine's counters, by host (0-based): what came from it, what was sent on to it."""
+    """A spine's counters, by T0 (0-based): what came from it, what was sent on to it.
+
+    Unless a spec says otherwise, each host has a T0 of its own, of the same number.
+    """
 
     rx: tuple[Traffic, ...]
     tx: tuple[Traffic, ...]
@@ -53,7 +59,46 @@ def read_spines(client: HolderClient, spec: FabricSpec) -> dict[tuple[int, int],
         for spine in range(1, spec.spines + 1)
     }
     found = client.ask("counters", names=list(where.values()))["counters"]
-    return {key: _of_spine(found[ns], spec.hosts) for key, ns in where.items()}
+    return {key: _of_spine(found[ns], spec.shape.t0) for key, ns in where.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCounters:
+    """One direction of a cable."""
+
+    bytes: int = 0
+    """Sent into it; a GSO train is one packet here."""
+    packets: int = 0
+    dropped: int = 0
+    """At the sending port, for want of room."""
+    lost: int = 0
+    """By a fault."""
+    waiting_bytes: int = 0
+    """At the sending port, now."""
+
+
+def read_links(client: HolderClient, spec: FabricSpec) -> dict[Way, LinkCounters]:
+    """The counters of every direction of every cable."""
+    names = [ns for ns in client.fds if ns != config.OOB]
+    devices = client.ask("counters", names=names)["counters"]
+    jobs = [{"ns": ns, "argv": ["tc", "-s", "-j", "qdisc", "show"], "text": ""} for ns in names]
+    queues: dict[tuple[str, str, str], dict[str, int]] = {}
+    for ns, answer in zip(names, client.ask("runs", jobs=jobs)["answers"], strict=True):
+        for queue in json.loads(answer["out"] or "[]"):
+            queues[ns, queue["dev"], queue["kind"]] = queue
+    found = {}
+    for way in spec.shape.links:
+        ns, dev = config.out_port(way)
+        tbf = queues.get((ns, dev, "tbf"), {})
+        ingress = queues.get((*config.in_port(way), "clsact"), {})
+        found[way] = LinkCounters(
+            devices[ns][dev][2],
+            devices[ns][dev][3],
+            tbf.get("drops", 0),
+            ingress.get("drops", 0),
+            tbf.get("backlog", 0),
+        )
+    return found
 
 
 def settle(client: HolderClient, spec: FabricSpec) -> None:
@@ -68,9 +113,9 @@ def settle(client: HolderClient, spec: FabricSpec) -> None:
         last = now
 
 
-def _of_spine(devices: Mapping[str, Sequence[int]], hosts: int) -> SpineCounters:
-    per_host = [devices[f"t0-{h + 1}"] for h in range(hosts)]
+def _of_spine(devices: Mapping[str, Sequence[int]], t0s: int) -> SpineCounters:
+    per_t0 = [devices[f"t0-{n + 1}"] for n in range(t0s)]
     return SpineCounters(
-        tuple(Traffic(c[0], c[1]) for c in per_host),
-        tuple(Traffic(c[2], c[3]) for c in per_host),
+        tuple(Traffic(c[0], c[1]) for c in per_t0),
+        tuple(Traffic(c[2], c[3]) for c in per_t0),
     )

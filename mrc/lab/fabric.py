@@ -115,7 +115,10 @@ class Fabric:
 
     def down(self) -> None:
         """Stop what runs in the hosts and remove the fabric. Idempotent."""
-        client, self._client, self._faults, self.hosts = self._client, None, None, ()
+        client, faults, self.hosts = self._client, self._faults, ()
+        self._client = self._faults = None
+        if faults is not None:
+            faults.close()
         if client is not None:
             client.close()
 
@@ -171,12 +174,11 @@ class Fabric:
         client.batch(names[0], "ip", config.link_lines(spec, {n: client.path(n) for n in names}))
         lines = config.namespace_lines(spec)
         for host in range(spec.hosts):
-            lines[config.host_ns(host)] += config.rule_lines(spec, host)
-        for ns, text in lines.items():
-            client.batch(ns, "ip", text)
+            lines[config.host_ns(host)] += config.rule_lines(spec)
+        jobs = {(ns, "ip"): text for ns, text in lines.items()}
         if spec.rate_mbit is not None:
-            for ns, text in config.tbf_lines(spec, spec.rate_mbit).items():
-                client.batch(ns, "tc", text)
+            jobs |= {(ns, "tc"): text for ns, text in config.tbf_lines(spec).items()}
+        client.batches(jobs)
 
 
 def tcp_listens(table: str, port: int) -> bool:

@@ -1,43 +1,33 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What can go wrong in a fabric, on request.
 
-Loss is decided at the spine, at the ingress of its interfaces, by a classic BPF program: that kind
-may be loaded in a user namespace, where eBPF may not, and neither nftables nor netem need exist.
-Nothing is reported to anybody: no ICMP, no carrier change. A path crosses exactly one spine, so
-loss at the spine is the path's loss, in both directions.
+Two ways to say it: by spine, for tests and tools that cut and heal a few of them; and by link,
+`apply`, which takes what `mrc.fabric.link_states` makes of a whole script. Either way every
+direction of every cable has a LinkState here, and only differences are carried out (links.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from . import config
+from mrc.fabric.fault import FaultKind
+from mrc.fabric.shape import Link as Way
+from mrc.fabric.shape import Node, Switch, Tier
+from mrc.fabric.timeline import LinkState
+
+from . import config, links
 from .counters import settle
+from .errors import FabricUnavailableError
 from .plan import FabricSpec, Path
+from .rtnl import Change, Kernel
 
 if TYPE_CHECKING:
     from .client import HolderClient
 
 Spine = tuple[int, int]
 """(plane, spine), both 1-based."""
-
-_LOAD_RANDOM = "32 0 0 4294963256"  # A = random 32 bits: BPF_LD|BPF_W|BPF_ABS at SKF_AD_OFF+RANDOM
-_JGE = "53 0 1"
-_DROP = "6 0 0 2"  # TC_ACT_SHOT
-_KEEP = "6 0 0 4294967295"  # TC_ACT_UNSPEC: as if there were no filter
-_CLSACT = "clsact"
-
-
-def drop_program(probability: float) -> str:
-    """Classic BPF for ``tc ... bpf da bytecode`` that drops with this probability (0..1]."""
-    if not 0.0 < probability <= 1.0:
-        raise ValueError(f"probability must be above 0 and at most 1, not {probability}")
-    if probability == 1.0:
-        return f"1,{_DROP}"
-    threshold = round((1.0 - probability) * 2**32)
-    # random >= threshold: fall through to the drop; else skip it
-    return f"4,{_LOAD_RANDOM},{_JGE} {min(threshold, 2**32 - 1)},{_DROP},{_KEEP}"
 
 
 class Faults:
@@ -47,20 +37,81 @@ class Faults:
         """Made by Fabric.up only."""
         self._client = client
         self._spec = spec
-        self._loss: dict[Spine, float] = {}
-        self._cut: set[Spine] = set()
+        self._states: dict[Way, LinkState] = {}
+        self._cut_up: set[Way] = set()
+        self._trains: set[Way] = set()
+        self._singles = False
+        self._kernel = Kernel(client, links.LOSS_PREF)
+
+    def require(self, kinds: Iterable[FaultKind]) -> None:
+        """FabricUnavailableError: this fabric cannot do one of these; it says what is missing."""
+        for kind in kinds:
+            if kind in (FaultKind.CORRUPT, FaultKind.TRIM, FaultKind.DELAY):
+                raise FabricUnavailableError(f"{kind} is not built yet")
+
+    # -- by link -----------------------------------------------------------------------------
+
+    def state(self, way: Way) -> LinkState:
+        """What is wrong with one direction of a cable now."""
+        return self._states.get(way, links.NEW)
+
+    def apply(self, states: Mapping[Way, LinkState]) -> None:
+        """Bring every link into the state given; links not named are as new."""
+        self._change({**dict.fromkeys(self._states, links.NEW), **states})
+
+    def close(self) -> None:
+        """Give back what this holds; the fabric goes down."""
+        self._kernel.close()
+
+    def _change(self, wanted: Mapping[Way, LinkState]) -> None:
+        changed = {w: s for w, s in wanted.items() if s != self.state(w)}
+        quick: list[Change] = []
+        slow: list[links.Lines] = []
+        for way, state in changed.items():
+            before = self.state(way)
+            quick += self._train_change(way, state)
+            quick += links.loss_change(way, before, state)
+            slow.append(links.rate_lines(self._spec, way, before, state))
+        for way, up in self._carriers(changed):
+            if up:
+                slow.append(links.plug_lines(self._spec, way))
+            else:
+                quick += links.unplug(way)
+        self._kernel.carry_out(quick)
+        self._client.batches(links.joined(slow))
+        for way, state in changed.items():
+            self._states[way] = state
+            if state == links.NEW:
+                del self._states[way]
+
+    def _carriers(self, changed: Mapping[Way, LinkState]) -> Iterator[tuple[Way, bool]]:
+        """Cables to unplug (False) or plug in: one is down while one of its directions is."""
+        for way in dict.fromkeys(links.cable(w) for w in changed):
+            was = any(self.state(w).down for w in (way, way.back))
+            is_ = any(changed.get(w, self.state(w)).down for w in (way, way.back))
+            if was != is_:
+                yield way, not is_
+
+    def _train_change(self, way: Way, state: LinkState) -> list[Change]:
+        from_host = way.src.tier is Tier.HOST
+        cut_up = way not in self._trains and (
+            links.needs_single_packets(state) or (self._singles and from_host)
+        )
+        if cut_up == (way in self._cut_up):
+            return []
+        (self._cut_up.add if cut_up else self._cut_up.discard)(way)
+        return links.train_change(way, whole=not cut_up)
+
+    # -- by spine ----------------------------------------------------------------------------
 
     def cut(self, *spines: Spine) -> None:
         """From now on every packet through these spines vanishes, silently, links staying up."""
-        for spine in self._known(spines):
-            self._set_drop(spine, 1.0)
-            self._cut.add(spine)
+        self._alter(self._into(spines), lambda state: replace(state, cut=True))
 
     def heal(self, *spines: Spine) -> None:
         """Undo ``cut``; without arguments, every cut. Loss set before is in force again."""
-        for spine in self._known(spines or tuple(self._cut)):
-            self._set_drop(spine, self._loss.get(spine, 0.0))
-            self._cut.discard(spine)
+        ways = self._into(spines) if spines else tuple(self._states)
+        self._alter(ways, lambda state: replace(state, cut=False))
 
     def loss(
         self, probability: float, spines: Iterable[Spine] | None = None, *, trains: bool = False
@@ -70,49 +121,48 @@ class Faults:
         A GSO train would cross a spine as one packet and be lost as one. Unless ``trains`` is set,
         the links into the spine therefore cut trains up first, as a wire would.
         """
-        chosen = self._known(tuple(spines) if spines is not None else self._all())
-        self._set_trains(chosen, whole=trains or probability == 0.0)
-        for spine in chosen:
-            if spine not in self._cut:
-                self._set_drop(spine, probability)
-            self._loss[spine] = probability
+        if not 0.0 <= probability <= 1.0:
+            raise ValueError(f"probability must be 0 to 1, not {probability}")
+        ways = self._into(self._all() if spines is None else tuple(spines))
+        (self._trains.update if trains else self._trains.difference_update)(ways)
+        ppm = round(probability * 1e6)
+        self._alter(ways, lambda state: replace(state, loss_ppm=ppm))
 
     def single_packets(self, *, on: bool = True) -> None:
         """Cut trains (GSO) up at the hosts' ports: every packet crosses the fabric by itself."""
-        for host in range(self._spec.hosts):
-            lines = [
-                f"link set dev plane{plane} gso_max_segs {1 if on else 65535}"
-                for plane in range(1, self._spec.planes + 1)
-            ]
-            self._client.batch(config.host_ns(host), "ip", lines)
+        self._singles = on
+        ports = [w for p in range(self._spec.planes) for w in self._spec.shape.host_links(p)]
+        self._kernel.carry_out(c for w in ports for c in self._train_change(w, self.state(w)))
 
     def clear(self) -> None:
         """End all cuts and losses, let trains pass. Links that are down stay down, rates stay."""
         self.single_packets(on=False)
-        self._cut.clear()
-        if lossy := [spine for spine, probability in self._loss.items() if probability]:
-            self._set_trains(lossy, whole=True)
-        self._loss.clear()
-        for spine in self._all():
-            self._set_drop(spine, 0.0)
+        kept = {
+            way: LinkState(down=state.down, rate_bps=state.rate_bps)
+            for way, state in self._states.items()
+        }
+        self.apply(kept)
+        self._trains.clear()
 
-    def rate(self, rate_mbit: int) -> None:
+    def rate(self, rate_mbit: float) -> None:
         """Change the rate of every fabric link."""
-        for ns, lines in config.tbf_lines(self._spec, rate_mbit).items():
-            self._client.batch(ns, "tc", lines)
+        lines = config.tbf_lines(self._spec, rate_mbit)
+        self._client.batches({(ns, "tc"): text for ns, text in lines.items()})
 
     def link_down(self, plane: int, host: int, spine: int | None = None) -> None:
         """A failure everybody sees: a host's port (no ``spine``) or a T0-T1 link loses carrier."""
-        ns, dev = self._cable(plane, host, spine)
-        self._client.batch(ns, "ip", [f"link set {dev} down"])
+        self._set_carrier(self._cable(plane, host, spine), up=False)
 
     def link_up(self, plane: int, host: int, spine: int | None = None) -> None:
         """Plug the cable back in."""
-        ns, dev = self._cable(plane, host, spine)
-        self._client.batch(ns, "ip", [f"link set {dev} up"])
-        # The switch forgot the interface's routes and neighbours when it went down.
-        self._client.batch(ns, "ip", config.namespace_lines(self._spec)[ns])
+        self._set_carrier(self._cable(plane, host, spine), up=True)
         settle(self._client, self._spec)
+
+    def _set_carrier(self, way: Way, *, up: bool) -> None:
+        self._alter((way, way.back), lambda state: replace(state, down=not up))
+
+    def _alter(self, ways: Iterable[Way], change: Callable[[LinkState], LinkState]) -> None:
+        self._change({way: change(self.state(way)) for way in ways})
 
     def _all(self) -> tuple[Spine, ...]:
         spec = self._spec
@@ -120,45 +170,27 @@ class Faults:
             (p, s) for p in range(1, spec.planes + 1) for s in range(1, spec.spines + 1)
         )
 
-    def _known(self, spines: Sequence[Spine]) -> Sequence[Spine]:
+    def _into(self, spines: Sequence[Spine]) -> tuple[Way, ...]:
+        """The directions that end in these spines."""
+        shape = self._spec.shape
+        found: list[Way] = []
         for plane, spine in spines:
-            if not (1 <= plane <= self._spec.planes and 1 <= spine <= self._spec.spines):
-                raise ValueError(f"there is no spine {spine} in plane {plane}")
-        return spines
+            self._check(plane, spine)
+            node = Node(Tier.T1, spine - 1)
+            found += [w for w in shape.links_of(Switch(plane - 1, node)) if w.dst == node]
+        return tuple(found)
 
-    def _devs(self) -> list[str]:
-        return [f"t0-{h + 1}" for h in range(self._spec.hosts)]
+    def _check(self, plane: int, spine: int) -> None:
+        if not (1 <= plane <= self._spec.planes and 1 <= spine <= self._spec.spines):
+            raise ValueError(f"there is no spine {spine} in plane {plane}")
 
-    def _set_drop(self, spine: Spine, probability: float) -> None:
-        ns = config.t1_ns(*spine)
-        devs = self._devs()
-        if probability > 0.0:
-            code = drop_program(probability)
-            lines = [f"qdisc replace dev {dev} {_CLSACT}" for dev in devs]
-            lines += [
-                f"filter replace dev {dev} ingress pref 1 handle 1 protocol all"
-                f" bpf da bytecode '{code}'"
-                for dev in devs
-            ]
-        else:  # replace first: a spine that was never faulty has none to delete
-            lines = [f"qdisc {do} dev {dev} {_CLSACT}" for do in ("replace", "del") for dev in devs]
-        self._client.batch(ns, "tc", lines)
-
-    def _set_trains(self, spines: Iterable[Spine], *, whole: bool) -> None:
-        segments = 65535 if whole else 1
-        lines: dict[str, list[str]] = {}
-        for plane, spine in spines:
-            for host in range(self._spec.hosts):
-                line = f"link set dev spine{spine} gso_max_segs {segments}"
-                lines.setdefault(config.t0_ns(plane, host), []).append(line)
-        for ns, text in lines.items():
-            self._client.batch(ns, "ip", text)
-
-    def _cable(self, plane: int, host: int, spine: int | None) -> tuple[str, str]:
-        self._known([(plane, 1 if spine is None else spine)])
+    def _cable(self, plane: int, host: int, spine: int | None) -> Way:
+        self._check(plane, 1 if spine is None else spine)
         if not 0 <= host < self._spec.hosts:
             raise ValueError(f"there is no host {host}")
-        return config.t0_ns(plane, host), "host" if spine is None else f"spine{spine}"
+        t0 = Node(Tier.T0, self._spec.shape.t0_of(host))
+        other = Node(Tier.HOST, host) if spine is None else Node(Tier.T1, spine - 1)
+        return Way(plane - 1, t0, other)
 
 
 def spine_of(path: Path) -> Spine:

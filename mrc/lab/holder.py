@@ -163,12 +163,31 @@ class Holder:
 
     def op_run(self, ns: str, argv: list[str], text: str) -> dict[str, Any]:
         """Run a tool in a namespace with ``text`` on its standard input."""
+        return {**self.op_runs([{"ns": ns, "argv": argv, "text": text}])["answers"][0]}
+
+    def op_runs(self, jobs: list[dict[str, Any]]) -> dict[str, Any]:
+        """The same for several, all at once but those of one namespace, which keep their order."""
+        answers: list[dict[str, Any]] = []
+        while jobs:
+            seen: set[str] = set()
+            batch = []
+            while jobs and jobs[0]["ns"] not in seen:
+                seen.add(jobs[0]["ns"])
+                batch.append(jobs.pop(0))
+            started = [self.start(job["ns"], job["argv"]) for job in batch]
+            for process, job in zip(started, batch, strict=True):
+                out, err = process.communicate(job["text"])
+                answers.append({"code": process.returncode, "out": out, "err": err})
+        return {"answers": answers}
+
+    def start(self, ns: str, argv: list[str]) -> subprocess.Popen[str]:
+        """A tool that waits for its standard input."""
         self.go(ns)
+        pipe = subprocess.PIPE
         try:
-            done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
+            return subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
         except FileNotFoundError as error:
             raise RefusedError(f"{argv[0]} is not installed", "it is part of iproute2") from error
-        return {"code": done.returncode, "out": done.stdout, "err": done.stderr}
 
     def op_counters(self, names: list[str]) -> dict[str, Any]:
         """Counters per namespace and device: rx bytes, rx packets, tx bytes, tx packets."""

@@ -2,8 +2,12 @@
 """What a fabric looks like on paper: switches, paths, addresses. Pure.
 
 The shape is MRC's multi-plane leaf-spine (MRC 0.2, A.13.1): every host has one port per plane; in
-each plane the port is wired to a T0 switch of its own, every T0 to all T1 switches (spines) of the
-plane. A path from one host to another is therefore (plane, spine), and crosses T0, T1, T0.
+each plane the port is wired to a T0 switch, every T0 to all T1 switches (spines) of the plane. A
+path from one host to another is therefore (plane, spine), and crosses T0, T1, T0; between two hosts
+under one T0 it is (plane), and crosses that T0 alone.
+
+Planes, spines and ports count from 1 here, as in addresses and on the wire; hosts and T0s from 0,
+as in `mrc.fabric.shape`, which `FabricSpec.shape` leads to.
 
 uSIDs follow the number scheme of MRC D.9: role(4) plane(4) number(8), behind the 32-bit block.
 """
@@ -12,7 +16,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from ipaddress import IPv6Address
+
+from mrc.fabric.shape import FabricShape
 
 BLOCK = 0xFCBBBBBB
 """The SRv6 locator block, the upper 32 bits of every carrier."""
@@ -60,8 +67,20 @@ class FabricSpec:
     """Path i of a host is taken by UDP packets with source port ``sport_base + i``."""
     mtu: int = 9500
     """MTU of every link in bytes. The outer header takes 40 of them."""
-    rate_mbit: int | None = None
+    rate_mbit: float | None = None
     """Rate of every fabric link, each direction, in Mbit/s; None: as fast as the machine."""
+    t0: int = 0
+    """T0 switches per plane; 0: one for each host."""
+    t1_rate_mbit: float | None = None
+    """Rate of the links between T0 and T1 where it differs."""
+    queue_bytes: int | None = None
+    """What may wait at a port that has a rate; None: 10 ms of it."""
+    ecn_bytes: tuple[int, int] | None = None
+    """Switches mark CE never below the first, always above the second (E.8). Needs eBPF."""
+    trim: bool = False
+    """Switches cut what they cannot queue to its headers (A.13.6). Needs eBPF."""
+    delay_ns: int = 0
+    """Extra time on the way from T0 to T1, each direction, on every link."""
 
     def __post_init__(self) -> None:
         """Refuse what the address plan cannot number."""
@@ -74,13 +93,73 @@ class FabricSpec:
             raise ValueError(f"sport_base must be 1024..{65536 - self.paths}")
         if not 1420 <= self.mtu <= 65535:  # 1280 inside, and room for outer header, SRH and inner
             raise ValueError("mtu must be 1420..65535")
-        if self.rate_mbit is not None and self.rate_mbit < 1:
-            raise ValueError("rate_mbit must be at least 1")
+        for name in ("rate_mbit", "t1_rate_mbit"):
+            if (rate := getattr(self, name)) is not None and rate < 1:
+                raise ValueError(f"{name} must be at least 1")
+        if self.rate_mbit is None and (self.ecn_bytes or self.trim or self.t1_rate_mbit):
+            raise ValueError("marks, trims and a rate of T1 links need rate_mbit")
+        if self.queue_bytes is not None and self.queue_bytes < self.mtu:
+            raise ValueError(f"queue_bytes must hold a packet of {self.mtu} bytes")
+        _ = self.shape  # its own checks
 
     @property
     def paths(self) -> int:
-        """How many paths lead from one host to another."""
+        """How many paths lead from one host to another under a different T0."""
         return self.planes * self.spines
+
+    @property
+    def shape(self) -> FabricShape:
+        """The same in the words that all fabrics share."""
+        return _shape(self)
+
+
+UNLIMITED_BPS = 10**11
+"""Stands in a shape for `as fast as the machine`."""
+
+
+@lru_cache(maxsize=64)
+def _shape(spec: FabricSpec) -> FabricShape:
+    rate_bps = UNLIMITED_BPS if spec.rate_mbit is None else round(spec.rate_mbit * 1e6)
+    t1_bps = rate_bps if spec.t1_rate_mbit is None else round(spec.t1_rate_mbit * 1e6)
+    lo, hi = spec.ecn_bytes or (None, None)
+    return FabricShape(
+        planes=spec.planes,
+        t1=spec.spines,
+        hosts=spec.hosts,
+        t0=spec.t0,
+        rate_bps=rate_bps,
+        t1_rate_bps=t1_bps,
+        delay_ns=spec.delay_ns,
+        mtu=spec.mtu,
+        queue_bytes=spec.queue_bytes or max(spec.mtu, rate_bps // 800),
+        ecn_lo=lo,
+        ecn_hi=hi,
+        trim=spec.trim,
+    )
+
+
+def spec_of(shape: FabricShape) -> FabricSpec:
+    """The fabric of namespaces nearest to a shape. ValueError: too large to number.
+
+    A delay below LEAST_DELAY_NS is left out: the machine itself takes longer.
+    """
+    lo, hi = shape.ecn_lo, shape.ecn_hi
+    return FabricSpec(
+        planes=shape.planes,
+        spines=shape.t1,
+        hosts=shape.hosts,
+        mtu=shape.mtu,
+        rate_mbit=shape.rate_bps / 1e6,
+        t0=shape.t0,
+        t1_rate_mbit=shape.t1_rate_bps / 1e6,
+        queue_bytes=shape.queue_bytes,
+        ecn_bytes=None if lo is None or hi is None else (lo, hi),
+        trim=shape.trim,
+        delay_ns=shape.delay_ns if shape.delay_ns >= LEAST_DELAY_NS else 0,
+    )
+
+
+LEAST_DELAY_NS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +170,23 @@ class Path:
     plane: int
     """1..planes; also the number of the NIC port (MRC 0.2)."""
     spine: int
-    """1..spines, counted within the plane."""
+    """1..spines, counted within the plane; 0: both hosts are under one T0."""
     src: int
     dst: int
     sport: int
+    t0s: tuple[int, int]
+    """Numbers (0-based) of the T0s above ``src`` and ``dst``."""
 
     @property
     def ev(self) -> int:
         """The wire EV of the SRv6 formats: plane, spine, source port (the split of MRC D.9)."""
         return self.plane << 24 | self.spine << 16 | self.sport
 
-    def _switches(self) -> tuple[int, int, int]:
-        return (
-            usid(Role.T0, self.plane, self.src + 1),
-            usid(Role.T1, self.plane, self.spine),
-            usid(Role.T0, self.plane, self.dst + 1),
-        )
+    def _switches(self) -> tuple[int, ...]:
+        first, last = (usid(Role.T0, self.plane, t0 + 1) for t0 in self.t0s)
+        if self.spine == 0:
+            return (first,)
+        return (first, usid(Role.T1, self.plane, self.spine), last)
 
     @property
     def kernel_carrier(self) -> IPv6Address:
@@ -120,8 +200,8 @@ class Path:
 
     @property
     def srh_carrier(self) -> IPv6Address:
-        """First carrier of the 'extend' use of an SRH (MRC A.13.2): it is used up at the spine."""
-        return carrier(*self._switches()[:2])
+        """First carrier of the 'extend' use of an SRH (MRC A.13.2): used up before the last T0."""
+        return carrier(*(self._switches()[:-1] or self._switches()))
 
     @property
     def srh_kernel_entry(self) -> IPv6Address:
@@ -134,7 +214,8 @@ class Path:
         return self._entry(Role.HOST_RAW)
 
     def _entry(self, role: Role) -> IPv6Address:
-        return carrier(self._switches()[2], usid(role, self.plane, self.dst + 1))
+        host = usid(role, self.plane, self.dst + 1)
+        return carrier(*self._switches()[1:][-1:], host)
 
 
 def host_address(host: int) -> IPv6Address:
@@ -144,7 +225,17 @@ def host_address(host: int) -> IPv6Address:
 
 def paths_between(spec: FabricSpec, src: int, dst: int) -> tuple[Path, ...]:
     """All paths from one host to another, planes fastest, so that any first few use all planes."""
+    shape = spec.shape
+    t0s = shape.t0_of(src), shape.t0_of(dst)
     return tuple(
-        Path(i, i % spec.planes + 1, i // spec.planes + 1, src, dst, spec.sport_base + i)
-        for i in range(spec.paths)
+        Path(
+            i,
+            i % spec.planes + 1,
+            0 if t0s[0] == t0s[1] else i // spec.planes + 1,
+            src,
+            dst,
+            spec.sport_base + i,
+            t0s,
+        )
+        for i in range(shape.path_count(src, dst))
     )

@@ -228,3 +228,26 @@ def test_a_port_without_carrier_takes_its_plane_away(fabric: Fabric):
 def test_profiles_are_written(fabric: Fabric, tmp_path):
     file = fabric.hosts[0].write_profile(tmp_path / "udp.toml", Mode.UDP)
     assert file.read_text().count("[[ev]]") == 16
+
+
+def test_hosts_that_share_a_t0_reach_each_other_through_it_alone(netns):
+    with Fabric(FabricSpec(planes=2, spines=2, hosts=4, t0=2)) as four:
+        for src, dst in ((0, 1), (3, 2)):
+            results = check_paths(four, src, dst)
+            assert [r.path.spine for r in results] == [0, 0]
+            assert [r for r in results if not r.ok] == []
+        for src, dst in ((0, 2), (3, 0)):
+            results = check_paths(four, src, dst)
+            assert len({spine_of(r.path) for r in results}) == 4
+            assert [r for r in results if not r.ok] == []
+
+
+def test_a_t0_forwards_whichever_of_its_ports_is_down(netns):
+    with Fabric(FabricSpec(planes=1, spines=2, hosts=3, t0=2)) as three:
+        for host, spine in ((0, None), (0, 1)):  # the first port to a host, the first to a spine
+            three.faults.link_down(1, host, spine)
+            wanted = [r for r in check_paths(three, 1, 2) if r.path.spine != spine]
+            assert wanted
+            assert [r for r in wanted if not r.ok] == []
+            three.faults.link_up(1, host, spine)
+        assert [r for r in check_paths(three, 0, 2) if not r.ok] == []

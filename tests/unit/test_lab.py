@@ -3,6 +3,7 @@
 
 import tomllib
 from ipaddress import IPv6Address
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from mrc.lab import (
     usid,
 )
 from mrc.lab.config import links, namespace_lines, namespaces, rule_lines, sysctls
-from mrc.lab.faults import drop_program
+from mrc.lab.links import drop_program
 
 
 def test_usid_numbers_follow_role_plane_number():
@@ -64,7 +65,7 @@ def test_carriers_of_one_path():
         ({"rate_mbit": 0}, "rate_mbit"),
     ],
 )
-def test_what_cannot_be_numbered_is_refused(wrong: dict[str, int], says: str):
+def test_what_cannot_be_numbered_is_refused(wrong: dict[str, Any], says: str):
     with pytest.raises(ValueError, match=says):
         FabricSpec(**wrong)
 
@@ -91,7 +92,7 @@ def test_every_namespace_has_all_its_links():
 
 def test_each_source_port_has_a_rule_and_each_rule_a_table():
     spec = FabricSpec(planes=2, spines=2)
-    rules = rule_lines(spec, 0)
+    rules = rule_lines(spec)
     assert rules[3] == "rule add pref 1003 ipproto 17 sport 49155 lookup 1003"
     assert len(rules) == 5
     lines = namespace_lines(spec)["h1"]
@@ -127,12 +128,12 @@ def test_profiles_are_toml_with_an_entry_per_path(mode: Mode):
     assert got == first
 
 
-def test_drop_programs_count_their_instructions():
-    assert drop_program(1.0) == "1,6 0 0 2"
-    count, *instructions = drop_program(0.25).split(",")
-    assert int(count) == len(instructions) == 4
-    assert instructions[1] == f"53 0 1 {3 * 2**30}"
-    assert drop_program(1e-12).split(",")[2] == f"53 0 1 {2**32 - 1}"
+def test_drop_programs_compare_a_random_number():
+    assert drop_program(1.0) == ((6, 0, 0, 2),)
+    program = drop_program(0.25)
+    assert len(program) == 4
+    assert program[1] == (53, 0, 1, 3 * 2**30)
+    assert drop_program(1e-12)[1] == (53, 0, 1, 2**32 - 1)
     for wrong in (0.0, -0.1, 1.5):
         with pytest.raises(ValueError, match="probability"):
             drop_program(wrong)

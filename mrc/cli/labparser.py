@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The parser of mrc-lab."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from mrc.cli import labtext
+from mrc.cli.parser import Parser, version
+from mrc.fabric import FaultKind
+from mrc.units import parse_bps, parse_ns, parse_size
+
+FAULTS = tuple(k for k in FaultKind if k not in (FaultKind.DOWN, FaultKind.HEAL))
+
+
+def _of(parse: Callable[[str], int]) -> Callable[[str], int]:
+    """A parser of one argument whose complaint is its own sentence."""
+
+    def convert(text: str) -> int:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return convert
+
+
+def _marks(text: str) -> tuple[int, int]:
+    lo, dots, hi = text.partition("..")
+    if not dots:
+        raise argparse.ArgumentTypeError(f"{text!r} is no range such as 40KB..160KB")
+    return _of(parse_size)(lo), _of(parse_size)(hi)
+
+
+def lab_parser() -> argparse.ArgumentParser:
+    """The parser of mrc-lab; the reference page is made from it, too."""
+    parser = _new(Parser, "mrc-lab", labtext.ABOUT, labtext.EPILOG)
+    parser.add_argument("--version", action="version", version=f"mrc-lab {version()}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+
+    def verb(name: str, line: str, about: str, epilog: str = "") -> argparse.ArgumentParser:
+        made = _new(verbs.add_parser, name, about, epilog, help=line)
+        made.add_argument(
+            "--name", metavar="NAME", help="of the lab (default: the one that is up)"
+        )
+        return made
+
+    _up(verb("up", "build a fabric", labtext.UP, labtext.UP_EPILOG))
+    status = verb("status", "what is up, what is wrong in it", labtext.STATUS)
+    status.add_argument("--links", action="store_true", help="every cable that carried something")
+    _json(status)
+    run = verb("exec", "run a command in a host", labtext.EXEC, labtext.EXEC_EPILOG)
+    run.add_argument("host", metavar="HOST", help="h1, h2, ..")
+    run.add_argument("argv", nargs=argparse.REMAINDER, metavar="-- CMD ...", help="the command")
+    for kind in FAULTS:
+        line, about = labtext.fault(kind)
+        _fault(verb(kind, line, about, labtext.FAULT_EPILOG), kind)
+    heal = verb("heal", "end faults", labtext.HEAL, labtext.FAULT_EPILOG)
+    heal.add_argument("targets", nargs="*", metavar="TARGET", help="default: all")
+    _pair(heal)
+    down = verb("down", "remove the fabric", labtext.DOWN)
+    down.add_argument("--all", action="store_true", help="every lab of this user")
+    return parser
+
+
+def _new(
+    make: Callable[..., argparse.ArgumentParser], name: str, about: str, epilog: str, **more: Any
+) -> argparse.ArgumentParser:
+    prog = {"prog": name} if make is Parser else {}
+    args = () if make is Parser else (name,)
+    return make(
+        *args,
+        **prog,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=about,
+        epilog=epilog,
+        **more,
+    )
+
+
+def _json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _pair(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--pair",
+        metavar="hA-hB",
+        default="h1-h2",
+        help="the hosts whose paths an evN counts (default h1-h2)",
+    )
+
+
+def _up(parser: argparse.ArgumentParser) -> None:
+    shape = parser.add_argument_group("shape")
+    for flag, default, words in (
+        ("--planes", 4, "planes, each a port of every host"),
+        ("--t1", 4, "T1 switches (spines) in each plane"),
+        ("--hosts", 2, "hosts"),
+        ("--t0", 0, "T0 switches in each plane (default: one for each host)"),
+    ):
+        text = words if not default else f"{words} (default {default})"
+        shape.add_argument(flag, type=int, default=default, metavar="N", help=text)
+    links = parser.add_argument_group("links")
+    links.add_argument("--rate", type=_of(parse_bps), metavar="RATE", help="such as 500mbit, 1gbit")
+    links.add_argument(
+        "--t1-rate", type=_of(parse_bps), metavar="RATE", help="of cables between T0 and T1"
+    )
+    links.add_argument(
+        "--queue",
+        type=_of(parse_size),
+        metavar="BYTES",
+        help="what may wait at a port (default 10 ms of its rate)",
+    )
+    links.add_argument("--mtu", type=int, default=9500, metavar="BYTES", help="(default 9500)")
+    links.add_argument(
+        "--delay",
+        type=_of(parse_ns),
+        default=0,
+        metavar="TIME",
+        help="extra time on every cable between T0 and T1, each direction; 100us or more",
+    )
+    links.add_argument(
+        "--ecn",
+        nargs="?",
+        const=True,
+        type=_marks,
+        metavar="LO..HI",
+        help="switches mark CE never below LO bytes waiting, always above HI, but not towards "
+        "hosts (default: a fifth and four fifths of the queue)",
+    )
+    links.add_argument(
+        "--trim",
+        action="store_true",
+        help="switches cut what they cannot queue to its headers",
+    )
+    parser.add_argument(
+        "--userns",
+        action="store_true",
+        help="in a user namespace even as root, as for an ordinary user",
+    )
+    _json(parser)
+
+
+def _fault(parser: argparse.ArgumentParser, kind: FaultKind) -> None:
+    spot = "TARGET[=VALUE][@START[..END]]" if kind.has_value else "TARGET[@START[..END]]"
+    parser.add_argument(
+        "spots", nargs="+", metavar=spot, help="what, how much, and when; see below"
+    )
+    parser.add_argument(
+        "--for",
+        dest="seconds",
+        type=_of(parse_ns),
+        metavar="TIME",
+        help="heal it after that time",
+    )
+    if kind is FaultKind.FAIL:
+        parser.add_argument("--visible", action="store_true", help="the carrier is lost, too")
+    if kind is FaultKind.FLAP:
+        parser.add_argument("--silent", action="store_true", help="the carrier stays")
+    _pair(parser)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Where labs are noted between two commands: one folder each, in the user's own runtime directory.
+
+    NAME/lock       held (flock) by the process that keeps the lab, as long as it lives
+    NAME/control    its socket
+    NAME/lab.json   what it says of itself
+    NAME/log        what it had to say to nobody in particular
+
+The lock is the truth: the kernel drops it when its holder ends, however it ends. A folder whose
+lock is free is what a crash left; `sweep` removes it, and what still runs in its hosts.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import stat
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .errors import FabricError
+from .fabric import cleanup_stale
+
+DEFAULT_NAME = "lab"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The folder of one lab."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """Of the lab."""
+        return self.folder.name
+
+    @property
+    def log(self) -> Path:
+        """For people, when something went wrong."""
+        return self.folder / "log"
+
+    def alive(self) -> bool:
+        """Whether the process that keeps the lab lives."""
+        try:
+            fd = os.open(self.folder / "lock", os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(fd)
+        return False
+
+    def take(self) -> int:
+        """Make the folder and lock it: a descriptor to keep. FabricError: somebody has it."""
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        fd = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held, there = os.fstat(fd), (self.folder / "lock").stat()
+            if held.st_ino != there.st_ino:  # removed by a sweep between the two calls
+                raise BlockingIOError
+        except OSError:
+            os.close(fd)
+            raise FabricError(f"a lab named {self.name} is up already") from None
+        return fd
+
+    def note(self, said: Mapping[str, Any]) -> None:
+        """Write lab.json, whole or not at all."""
+        draft = self.folder / "lab.json.new"
+        draft.write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
+        draft.replace(self.folder / "lab.json")
+
+    def noted(self) -> dict[str, Any]:
+        """lab.json; empty where there is none, or it is torn."""
+        try:
+            found = json.loads((self.folder / "lab.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def remove(self) -> None:
+        """The folder and all in it."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @contextmanager
+    def control(self) -> Iterator[str]:
+        """A short path to the socket: those of sockets are limited to 107 bytes."""
+        fd = os.open(self.folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            yield f"/proc/self/fd/{fd}/control"
+        finally:
+            os.close(fd)
+
+
+def base() -> Path:
+    """The folder of all labs of this user, made if need be. FabricError: another one's."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime and _is_ours(Path(runtime)):
+        folder = Path(runtime) / "mrc-lab"
+    elif os.geteuid() == 0:
+        folder = Path("/run/mrc-lab")
+    else:
+        folder = Path(f"/tmp/mrc-lab-{os.geteuid()}")  # noqa: S108 - its owner is checked
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise FabricError(f"{folder}: {error.strerror}") from error
+    if not _is_ours(folder):
+        raise FabricError(f"{folder} belongs to another user; set XDG_RUNTIME_DIR")
+    return folder
+
+
+def _is_ours(folder: Path) -> bool:
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+
+
+def place(name: str) -> Place:
+    """The folder a lab of that name has or would have. ValueError: no name."""
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name for a lab: letters, digits, . _ -, at most 32")
+    return Place(base() / name)
+
+
+def places() -> list[Place]:
+    """Every folder there is, of living labs and others."""
+    return [Place(folder) for folder in sorted(base().iterdir()) if folder.is_dir()]
+
+
+def sweep(wait_s: float = 2.0) -> list[str]:
+    """Remove what crashes left: folders, processes in hosts. The names of those labs."""
+    gone = []
+    for found in places():
+        try:
+            lock = found.take()
+        except FabricError:
+            continue
+        try:
+            pid = found.noted().get("holder")
+            _wait_ended(pid, wait_s)
+            found.remove()
+            gone.append(found.name)
+        finally:
+            os.close(lock)
+    if gone:
+        cleanup_stale()
+    return gone
+
+
+def _wait_ended(pid: Any, seconds: float) -> None:
+    """When the keeper is dead the holder of the namespaces ends, and all that is in them."""
+    deadline = time.monotonic() + seconds
+    while isinstance(pid, int) and time.monotonic() < deadline:
+        try:
+            name = Path(f"/proc/{pid}/comm").read_text(encoding="ascii").strip()
+        except OSError:
+            return
+        if name != "mrc-lab":
+            return
+        time.sleep(0.02)

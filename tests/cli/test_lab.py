@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The command line of mrc-lab: what is understood, what is refused and how. Nothing is built."""
+
+import pytest
+
+from mrc.cli.exits import CliError
+from mrc.cli.lab import main
+from mrc.cli.labfault import given_faults, given_pair
+from mrc.cli.labparser import FAULTS, lab_parser
+from mrc.fabric import FabricError
+
+
+def faults(*argv: str) -> list[str]:
+    return [str(f) for f in given_faults(lab_parser().parse_args(argv))]
+
+
+@pytest.mark.parametrize(
+    ("argv", "wanted"),
+    [
+        (["fail", "p1.t1.2"], ["fail p1.t1.2"]),
+        (["fail", "p1.t1.2", "plane3@1s..2s"], ["fail p1.t1.2", "fail plane3@1s..2s"]),
+        (["fail", "--visible", "h1.port2"], ["down h1.port2"]),
+        (["fail", "all", "--for", "20ms"], ["fail all@0s..20ms"]),
+        (["loss", "ev7=5%"], ["loss ev7=5%"]),
+        (["loss", "ev7", "ev8@1s", "300ppm"], ["loss ev7=300ppm", "loss ev8=300ppm@1s"]),
+        (["loss", "ev7:1%", "ev8", "5%"], ["loss ev7=1%", "loss ev8=5%"]),
+        (["delay", "p1.t1.1", "2ms", "--for", "1s"], ["delay p1.t1.1=2ms@0s..1s"]),
+        (["rate", "p1.t0.a->t1.1", "100mbit"], ["rate p1.t0.a->t1.1=100mbit"]),
+        (["flap", "h1.port1", "1s", "--silent"], ["flap h1.port1=1s silent"]),
+        (["reboot", "p1.t1.2", "2s"], ["reboot p1.t1.2=2s"]),
+    ],
+)
+def test_faults_as_they_are_said(argv, wanted):
+    assert faults(*argv) == wanted
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["loss", "ev7"], "loss needs a value: loss TARGET=5%"),
+        (["fail", "spine1"], "names are like all, plane1"),
+        (["loss", "5%"], "names nothing"),
+        (["fail", "ev1@2s..3s", "--for", "1s"], "--for and an end"),
+        (["reboot", "h1", "2s"], "only switches reboot"),
+    ],
+)
+def test_faults_that_make_no_sense(argv, says):
+    with pytest.raises(FabricError, match=says):
+        faults(*argv)
+
+
+def test_every_fault_has_a_verb_with_targets_in_its_help(capsys):
+    for kind in FAULTS:
+        with pytest.raises(SystemExit) as ended:
+            lab_parser().parse_args([kind, "--help"])
+        assert ended.value.code == 0
+        text = capsys.readouterr().out
+        assert "p1.t0.a--t1.2" in text
+        assert "TARGET" in text
+
+
+def test_pairs():
+    assert given_pair("h1-h3") == (0, 2)
+    for wrong in ("h1", "h1-h1", "h0-h2", "1-2"):
+        with pytest.raises(FabricError, match="two hosts"):
+            given_pair(wrong)
+
+
+@pytest.fixture
+def empty(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.delenv("MRC_LAB", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "says"),
+    [
+        ([], 1, "required: VERB"),
+        (["fail"], 1, "required"),
+        (["up", "--rate", "fast"], 1, "fast"),
+        (["up", "--ecn"], 1, "need a --rate"),
+        (["up", "--hosts", "1"], 1, "hosts must be 2..200"),
+        (["up", "--t0", "5"], 1, "t0 = 5"),
+        (["up", "--name", "a/b"], 1, "no name for a lab"),
+        (["up", "--rate", "1gbit", "--ecn", "9KB"], 1, "no range"),
+        (["exec", "h1"], 1, "no command"),
+        (["exec", "h1", "--", "true"], 1, "no lab is up: mrc-lab up"),
+        (["fail", "p1.t1.1"], 1, "no lab is up"),
+        (["status", "--name", "x"], 1, "no lab named x"),
+        (["down", "--name", "x"], 1, "no lab named x"),
+    ],
+)
+def test_refusals_have_a_sentence_and_a_code(empty, capsys, argv, code, says):
+    assert main(argv) == code
+    said = capsys.readouterr().err
+    assert says in said
+    assert "Traceback" not in said
+
+
+def test_nothing_to_do_is_no_error(empty, capsys):
+    assert main(["status"]) == 0
+    assert capsys.readouterr().out == "no lab is up\n"
+    assert main(["down"]) == 0
+    assert main(["down", "--all"]) == 0
+
+
+def test_the_usage_error_is_ours():
+    with pytest.raises(CliError):
+        lab_parser().parse_args(["fly"])

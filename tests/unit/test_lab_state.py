@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Where labs are noted: locks, folders, leftovers. No namespace is touched."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from mrc.lab.errors import FabricError
+from mrc.lab.remote import ENV_HOST, ENV_LAB, NoLabError, choose, entering, host_number
+from mrc.lab.state import base, place, places, sweep
+
+
+@pytest.fixture(autouse=True)
+def runtime(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.delenv(ENV_LAB, raising=False)
+    monkeypatch.delenv(ENV_HOST, raising=False)
+    return tmp_path
+
+
+def test_a_lab_is_alive_while_its_lock_is_held(runtime):
+    where = place("one")
+    assert not where.alive()
+    lock = where.take()
+    assert where.alive()
+    with pytest.raises(FabricError, match="one is up already"):
+        where.take()
+    os.close(lock)
+    assert not where.alive()
+    assert (runtime / "mrc-lab").stat().st_mode & 0o077 == 0
+
+
+def test_a_lock_ends_with_its_process_however_it_ends():
+    program = (
+        "import os, sys; from mrc.lab.state import place; place('two').take();"
+        "print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as held:
+        assert held.stdout is not None
+        assert held.stdout.readline() == b"held\n"
+        assert place("two").alive()
+        held.kill()
+        held.wait()
+    assert not place("two").alive()
+    assert sweep() == ["two"]
+    assert places() == []
+
+
+def test_a_sweep_leaves_the_living_alone():
+    lock = place("alive").take()
+    os.close(place("dead").take())
+    (place("torn").folder).mkdir()
+    (place("torn").folder / "lab.json").write_text("{")
+    assert sweep() == ["dead", "torn"]
+    assert [p.name for p in places()] == ["alive"]
+    os.close(lock)
+
+
+def test_notes_are_whole_or_not_there():
+    where = place("noted")
+    os.close(where.take())
+    assert where.noted() == {}
+    where.note({"holder": 3})
+    assert where.noted() == {"holder": 3}
+    (where.folder / "lab.json").write_text("[1]")
+    assert where.noted() == {}
+
+
+def test_another_users_folder_is_refused(runtime, monkeypatch):
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a folder of another user")
+    (runtime / "mrc-lab").mkdir()
+    os.chown(runtime / "mrc-lab", 65534, 65534)
+    with pytest.raises(FabricError, match="another user"):
+        base()
+    os.chown(runtime, 65534, 65534)  # a runtime directory kept by sudo is not taken at all
+    assert base().parent != runtime
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", ".x", "x" * 33, "a b"])
+def test_names_are_names(name):
+    with pytest.raises(ValueError, match="no name for a lab"):
+        place(name)
+
+
+def test_the_only_lab_is_meant_several_are_not_and_inside_one_it_is_that(monkeypatch):
+    with pytest.raises(NoLabError, match="no lab is up"):
+        choose(None)
+    locks = [place("a").take()]
+    assert choose(None).name == "a"
+    locks.append(place("b").take())
+    with pytest.raises(NoLabError, match=r"several labs are up.*a, b"):
+        choose(None)
+    with pytest.raises(NoLabError, match=r"no lab named c \(up: a, b\)"):
+        choose("c")
+    monkeypatch.setenv(ENV_LAB, str(place("b").folder))
+    monkeypatch.setenv(ENV_HOST, "h1")
+    assert choose(None).name == "b"
+    for lock in locks:
+        os.close(lock)
+
+
+def test_hosts_by_name():
+    assert host_number("h2", 2) == 1
+    for wrong in ("h3", "h0", "2", "h", "hx", "h1x"):
+        with pytest.raises(FabricError, match="h1 to h2"):
+            host_number(wrong, 2)
+
+
+def test_entering_a_host_as_an_ordinary_user_enters_the_user_namespace_too():
+    said = {"namespaces": {"h1": "/proc/5/fd/7"}, "holder": 5, "userns": False}
+    assert entering(said, "h1", ["id"]) == ["nsenter", "--net=/proc/5/fd/7", "--", "id"]
+    assert "--user=/proc/5/ns/user" in entering({**said, "userns": True}, "h1", ["id"])
