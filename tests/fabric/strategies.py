@@ -63,9 +63,7 @@ def faults(draw) -> Fault:
 def shapes(draw) -> FabricShape:
     """Small fabrics, uneven ones among them."""
     hosts = draw(st.integers(2, 12))
-    t0 = draw(
-        st.integers(1, hosts).filter(lambda n: (n - 1) * -(-hosts // n) < hosts)
-    )
+    t0 = draw(st.integers(1, hosts).filter(lambda n: (n - 1) * -(-hosts // n) < hosts))
     return FabricShape(
         planes=draw(st.integers(1, 5)), t0=t0, t1=draw(st.integers(1, 5)), hosts=hosts
     )

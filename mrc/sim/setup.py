@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A case of a scenario as the tables an emulation takes, with what follows from the fabric."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from mrc.fabric.capacity import ENCAP, HEADERS, TIMESTAMP
+from mrc.fabric.errors import FabricError
+from mrc.fabric.scenario import Case
+from mrc.fabric.shape import FabricShape, Link
+from mrc.fabric.target import parse_target
+from mrc.types import CcKind
+
+from ._fab import Emulation
+from ._tables import Cc, Config, Ev, Mode, Qp
+from .traffic import Pair, Traffic
+
+__all__ = ["base_rtt_ns", "build", "path_numbers"]
+
+ENTROPY = 0xC000
+SACK_BYTES = 40 + HEADERS + 36
+"""What a SACK takes on the way back, with the outer header: about."""
+KEPT_BYTES = 128
+"""IP bytes that are left of a packet that is cut: outer to RETH (H43)."""
+MPR_UNIT = 128
+MPR_MAX = 64
+_TIMEOUT_UNIT_NS = 1024
+_TURN_NS = 500
+_DEPTH = 64
+
+
+def base_rtt_ns(case: Case) -> int:
+    """Round trip of a full packet and its SACK over the longest path of an idle fabric (E.4)."""
+    shape = case.shape
+    data = case.transport.path_mtu + HEADERS + ENCAP + TIMESTAMP
+    far = shape.t0 > 1
+    rates = [shape.rate_bps, *([shape.t1_rate_bps] * 2 if far else []), shape.rate_bps]
+    wire = sum((data + SACK_BYTES) * 8 * 10**9 // rate for rate in rates)
+    return wire + 2 * len(rates) * shape.delay_ns + 2 * _TURN_NS
+
+
+def path_numbers(case: Case, pair: Pair) -> list[int]:
+    """Paths of a queue pair, one for each EV of its profile, in order.
+
+    All paths in their own order; of a part of them as many of each plane, drawn (D.1). In mode rc
+    one, drawn for each queue pair as a hash of its ports would.
+    """
+    shape, transport = case.shape, case.transport
+    count = shape.path_count(pair.a, pair.b)
+    rank = random.Random(f"{case.run.seed} {pair.a} {pair.b} {pair.work.name}")  # noqa: S311
+    known = list(pair.work.paths) or list(range(count))
+    for number in known:
+        if number >= count:
+            raise FabricError(f"there is no path {number} from h{pair.a + 1} to h{pair.b + 1}")
+    known = [n for n in known if not _denied(case, pair, n)]
+    if not known:
+        raise FabricError(f"no path is left from h{pair.a + 1} to h{pair.b + 1}: all are denied")
+    if transport.mode == "rc":
+        if pair.work.paths:
+            return [known[pair.number % len(known)]]
+        rank = random.Random(f"{case.run.seed} {pair.a} {pair.b} {pair.number}")  # noqa: S311
+        return [rank.choice(known)]
+    wanted = len(known) if pair.work.paths else transport.evs or len(known)
+    if wanted < len(known):
+        known = _some(shape, known, wanted, rank)
+    return [known[i % len(known)] for i in range(wanted)]
+
+
+def _some(shape: FabricShape, known: list[int], wanted: int, rank: random.Random) -> list[int]:
+    """As many of each plane, planes in turn."""
+    planes = [[n for n in known if n % shape.planes == p] for p in range(shape.planes)]
+    for numbers in planes:
+        rank.shuffle(numbers)
+    turns = max(len(numbers) for numbers in planes)
+    return [n[k] for k in range(turns) for n in planes if k < len(n)][:wanted]
+
+
+def _denied(case: Case, pair: Pair, number: int) -> bool:
+    if not case.transport.deny:
+        return False
+    shape = case.shape
+    route = shape.route(pair.a, pair.b, shape.path(pair.a, pair.b, number))
+    ways = set(route) | {link.back for link in route}
+    nodes = {(link.plane, node) for link in route for node in (link.src, link.dst)}
+    for name in case.transport.deny:
+        for part in parse_target(name).parts(shape, (pair.a, pair.b)):
+            if part in ways if isinstance(part, Link) else (part.plane, part.node) in nodes:
+                return True
+    return False
+
+
+def _profile(case: Case, pair: Pair, base: int) -> tuple[Ev, ...]:
+    numbers = path_numbers(case, pair)
+    backups = case.transport.backups if case.transport.mode == "mrc" and not pair.work.paths else 0
+    evs = []
+    for k, number in enumerate(numbers):
+        path = case.shape.path(pair.a, pair.b, number)
+        backup = k >= len(numbers) - backups
+        evs.append(Ev.of(path.plane, path.t1 or 0, ENTROPY + k, backup=backup, base=base))
+    return tuple(evs)
+
+
+def _config(case: Case) -> Config:
+    shape = case.shape
+    return Config(
+        seed=case.run.seed,
+        planes=shape.planes,
+        t0=shape.t0,
+        t1=shape.t1,
+        hosts=shape.hosts,
+        number_bits=_number_bits(shape),
+        rate_bps=shape.rate_bps,
+        t1_rate_bps=shape.t1_rate_bps,
+        delay_ns=shape.delay_ns,
+        jitter_ns=shape.jitter_ns,
+        jitter_ppm=1_000_000 if shape.jitter_ns else 0,
+        mtu_bytes=shape.mtu,
+        queue_bytes=shape.queue_bytes,
+        control_bytes=shape.queue_bytes,
+        trimmed_bytes=shape.queue_bytes,
+        lasthop_bytes=shape.queue_bytes * 3 // 2 if shape.trim else 0,
+        mark_lo_bytes=shape.ecn_lo or 0,
+        mark_hi_bytes=shape.ecn_hi or 0,
+        trim_bytes=KEPT_BYTES if shape.trim else 0,
+        icrc=False,
+        turn_ns=_TURN_NS,
+    )
+
+
+def _number_bits(shape: FabricShape) -> int:
+    return 8 if max(shape.t0, shape.hosts_per_t0) < 256 and shape.t1 < 256 else 9
+
+
+def _controller(case: Case, kind: CcKind) -> Cc:
+    shape, transport = case.shape, case.transport
+    planes = shape.planes if transport.mode == "mrc" else 1
+    return Cc(
+        kind=kind,
+        trimming=shape.trim,
+        mtu_bytes=transport.path_mtu,
+        link_bps=planes * shape.rate_bps,
+        base_rtt_ns=transport.base_rtt_ns or base_rtt_ns(case),
+        max_cwnd_bytes=transport.window_bytes,
+        steady=transport.steady,
+    )
+
+
+def _timeout(case: Case) -> int:
+    """Exponent of B.9's timer: as asked for, or three round trips through full queues."""
+    shape = case.shape
+    full = shape.queue_bytes * 8 * 10**9 // min(shape.rate_bps, shape.t1_rate_bps)
+    wanted = case.transport.timeout_ns or 3 * (base_rtt_ns(case) + full)
+    return max(0, min(24, (-(-wanted // _TIMEOUT_UNIT_NS) - 1).bit_length()))
+
+
+def _mpr(case: Case, window: int) -> int:
+    """Units of 128 packets: twice the window, so that the controller decides, not the range."""
+    packets = 2 * window // case.transport.path_mtu
+    return max(8, min(MPR_MAX, -(-packets // MPR_UNIT)))
+
+
+def build(case: Case, traffic: Traffic) -> Emulation:
+    """The emulation of a case, at time 0. MrcUsageError: it cannot be."""
+    base = 1 if _number_bits(case.shape) == 8 else 0
+    sets: dict[tuple[Ev, ...], int] = {}
+    evs = [sets.setdefault(_profile(case, pair, base), len(sets)) for pair in traffic.pairs]
+    cc = _controller(case, CcKind[case.transport.cc.upper()])
+    window = cc.max_cwnd_bytes or cc.link_bps * cc.base_rtt_ns * 3 // (16 * 10**9)
+    profiles: Sequence[tuple[Ev, ...]] = list(sets)
+    qps = [
+        Qp(
+            a=pair.a,
+            b=pair.b,
+            evs=number,
+            mtu=case.transport.path_mtu,
+            mpr=_mpr(case, window),
+            depth=case.transport.depth or max(_DEPTH, pair.work.outstanding),
+            mode=Mode.RC if case.transport.mode == "rc" else Mode.MRC,
+            min_active=case.transport.min_active
+            or max(1, sum(not ev.backup for ev in profiles[number]) // 4),
+            timeout=_timeout(case),
+            train_max=case.transport.train,
+            timestamps=case.transport.timestamps,
+            loss=1 if case.transport.loss_rule == "first" else 0,
+        )
+        for pair, number in zip(traffic.pairs, evs, strict=True)
+    ]
+    return Emulation(
+        _config(case),
+        ev_sets=profiles,
+        ccs=[cc],
+        qps=qps,
+        messages=traffic.messages,
+        bulks=traffic.bulks,
+    )
