@@ -22,7 +22,7 @@ UNITS := $(wildcard csrc/core/mrc_core_all.c csrc/io/mrc_io_all.c csrc/sim/mrc_s
 SIM := $(filter-out %_all.c,$(wildcard csrc/sim/*.c)) $(wildcard csrc/tests/world*.c)
 CTESTS := $(wildcard csrc/tests/test_*.c)
 HEADERS := $(wildcard csrc/core/*.h csrc/io/*.h csrc/sim/*.h csrc/tests/*.h)
-CFORMAT := $(CORE) $(IO) $(SIM) $(HEADERS) $(wildcard csrc/tests/*.c tools/*/*.c)
+CFORMAT := $(CORE) $(IO) $(SIM) $(HEADERS) $(wildcard csrc/tests/*.c tools/*/*.c tools/*/*/*.c)
 EXT_INPUT := $(wildcard csrc/core/*.[ch] csrc/io/*.[ch] csrc/sim/*.[ch] csrc/ffi/*) pyproject.toml
 
 # ---- build in place -------------------------------------------------------------------------
@@ -195,6 +195,21 @@ demo: $(VENV)/.ext ## a fabric of namespaces, 16 SRv6 paths, a cut and a heal (A
 .PHONY: bench
 bench: $(VENV)/.ext build/bench/bare ## ours, bare loops and iperf3 in turn (ARGS=--quick: a short look)
 	@$(BIN)/python -m tools.bench $(ARGS)
+
+.PHONY: scorecard
+scorecard: $(VENV)/.ext $(VENV)/.figures $(RXD) ## MRC beside TCP, MPTCP, libfabric and SRT under the same faults (ARGS="--quick --peers mrc,mptcp")
+	@$(BIN)/python -m tools.scorecard $(ARGS)
+
+# What draws is no must: where it cannot be had, the tables come without figures.
+$(VENV)/.figures: $(VENV)/.deps
+	@echo "  PIP  what draws figures"
+	$(Q)$(call require,["project"]["optional-dependencies"]["figures"]) && touch $@ || echo "note: no figures"
+
+# Only where libfabric's headers are there (libfabric-dev); the scorecard names what is missing.
+RXD := $(and $(wildcard /usr/include/rdma/fabric.h),build/scorecard/rxd)
+build/scorecard/rxd: tools/scorecard/ends/rxd.c Makefile
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STD) -O2 $(WARN) $< -o $@ -lfabric
 
 .PHONY: bench-core
 bench-core: build/bench/core ## instructions per packet of the C core alone (needs valgrind)

@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Self
 
 __all__ = [
+    "HOLD_S",
     "PROBES_BYTES",
     "WINDOW_S",
     "Series",
@@ -32,6 +33,9 @@ __all__ = [
 
 WINDOW_S = 0.05
 """A rate counts as reached when it is held, on average, for so long."""
+
+HOLD_S = 0.5
+"""And for so long, on average, it must not be lost again: a pause may begin late."""
 
 PROBES_BYTES = 64 << 10
 """A path is in use again when it has carried more than this: probes of a dead path carry less."""
@@ -107,17 +111,23 @@ def time_to_s(
     *,
     until_s: float | None = None,
     window_s: float = WINDOW_S,
+    hold_s: float = HOLD_S,
 ) -> float | None:
-    """How long after `after_s` this rate was reached; None if never before `until_s`.
+    """How long after `after_s` this rate was reached for good; None if never before `until_s`.
 
-    Reached: from then on, for `window_s`, the mean is at least `rate_bps`, and so it is up to the
-    next sample. Without the latter a stall shorter than the window, which packets on their way hide
-    at first, would not be seen. 0 if the rate never was lower.
+    Reached: from then on the mean over `window_s` is at least `rate_bps`, and so it is up to the
+    next sample and over `hold_s`, or what is left of it until `until_s`. Without the former a stall
+    shorter than the window, which packets on their way hide at first, would not be seen; without
+    the latter one that begins after the window, when a receiver's buffer is empty. 0 if the rate
+    never was lower.
     """
     enough = rate_bps * (1 - 1e-9)
-    return _first_window(
-        series, after_s, until_s, window_s, lambda bps: bps >= enough, at_once=True
-    )
+
+    def holds(start_s: float, next_s: float, end_s: float) -> bool:
+        ends = next_s, start_s + window_s, min(start_s + hold_s, end_s)
+        return all(goodput_bps(series, start_s, to_s) >= enough for to_s in ends)
+
+    return _first_start(series, after_s, until_s, window_s, holds)
 
 
 def reuse_s(path: Series, healed_s: float, *, more_than: int = PROBES_BYTES) -> float | None:
@@ -138,7 +148,12 @@ def time_below_s(
     window_s: float = WINDOW_S,
 ) -> float | None:
     """How long after `after_s` the mean over `window_s` fell to `rate_bps` or less; None: never."""
-    return _first_window(series, after_s, until_s, window_s, lambda bps: bps <= rate_bps)
+
+    def holds(start_s: float, next_s: float, end_s: float) -> bool:
+        del next_s, end_s
+        return goodput_bps(series, start_s, start_s + window_s) <= rate_bps
+
+    return _first_start(series, after_s, until_s, window_s, holds)
 
 
 def jain(rates: Sequence[float]) -> float:
@@ -157,25 +172,23 @@ def median(values: Iterable[float | None]) -> float | None:
     return None if value == float("inf") else value
 
 
-def _first_window(
+def _first_start(
     series: Series,
     after_s: float,
     until_s: float | None,
     window_s: float,
-    holds: Callable[[float], bool],
-    *,
-    at_once: bool = False,
+    holds: Callable[[float, float, float], bool],
 ) -> float | None:
-    """The first window at `after_s` or at a later sample whose mean rate fulfils a condition.
+    """The first of `after_s` and the samples after it that fulfils a condition.
 
-    at_once: the mean up to the next sample fulfils it, too.
+    The condition is given the start, the next sample and the end of the period, which is at least
+    `window_s` after the start.
     """
     end_s = series.t_s[-1] if until_s is None else min(until_s, series.t_s[-1])
     starts = (after_s, *series.t_s[bisect_right(series.t_s, after_s) :])
     for start_s, next_s in pairwise(starts):
         if start_s + window_s > end_s + 1e-9:
             return None
-        first = not at_once or holds(goodput_bps(series, start_s, next_s))
-        if first and holds(goodput_bps(series, start_s, start_s + window_s)):
+        if holds(start_s, next_s, end_s):
             return start_s - after_s
     return None

@@ -94,6 +94,18 @@ def test_a_stall_that_packets_on_their_way_hide_is_seen():
     assert time_to_s(series, 1.0, 0.9 * MBIT) == pytest.approx(0.03)
 
 
+def test_a_pause_that_begins_late_is_not_overlooked():
+    series = flow((1, MBIT), (0.1, MBIT), (0.2, 0), (1, MBIT))
+    assert time_to_s(series, 1.0, 0.95 * MBIT) == pytest.approx(0.3)
+    assert time_to_s(series, 1.0, 0.55 * MBIT) == 0  # 60 % of the next half second came
+
+
+def test_a_rate_held_until_the_end_of_the_period_is_reached():
+    series = flow((1, MBIT), (0.1, 0), (0.1, MBIT), (1, 0))
+    assert time_to_s(series, 1.0, 0.95 * MBIT, until_s=1.2) == pytest.approx(0.1)
+    assert time_to_s(series, 1.0, 0.95 * MBIT) is None
+
+
 def test_probes_are_no_re_use():
     path = flow((0.2, 8 * MBIT), (0.3, 0), (0.1, 0.8 * MBIT), (0.4, 8 * MBIT))
     assert reuse_s(path, 0.5) == pytest.approx(0.16)  # 10 KB of probes, then 10 KB a sample

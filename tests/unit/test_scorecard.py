@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The arithmetic of the scorecard on made-up runs, and what is shown of it."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tools.scorecard import judge, report
+from tools.scorecard.cases import CASES, Case, Event, mean_planes, quick, usable_planes
+from tools.scorecard.peers import every
+from tools.scorecard.play import Played
+from tools.scorecard.stage import SHAPES, Wire
+
+ALL = frozenset({1, 2, 3, 4})
+HOLE = next(c for c in CASES if c.key == "hole")
+PEERS = {p.key: p for p in every({})}
+SHAPE = SHAPES[9000]
+
+
+def test_planes_that_can_carry_follow_the_script():
+    assert usable_planes(HOLE, ALL) == [(0.0, 4), (1.0, 3), (4.0, 4)]
+    assert mean_planes(HOLE, ALL) == pytest.approx((4 * 4 + 3 * 3) / 7)
+    assert mean_planes(HOLE, frozenset({1})) == pytest.approx(4 / 7)
+    assert mean_planes(HOLE, frozenset({2})) == 1
+
+
+def test_a_flapping_port_is_there_half_of_the_time():
+    flap = next(c for c in CASES if c.key == "flap")
+    assert sum(e.do == "down" for e in flap.events) == flap.seconds == 60
+    assert mean_planes(flap, ALL) == 3.5
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.key)
+def test_scripts_are_in_order_and_end_in_time_also_in_a_hurry(case):
+    for script in (case, quick(case)):
+        times = [e.at_s for e in script.events]
+        assert times == sorted(times)
+        assert all(0 < t < script.seconds for t in times)
+        assert [e.do for e in script.events[:2]] == [e.do for e in case.events[:2]]
+    assert quick(case).seconds < case.seconds
+
+
+def samples(columns: list[str], rates: list[tuple[float, list[float]]]) -> dict[str, Any]:
+    """An end's report: for each (until, bit/s of each column), a sample each 5 ms from -1 s."""
+    rows, totals, t = [], [0.0] * len(columns), -1000
+    for until, bps in rates:
+        while t < until * 1000:
+            t += 5
+            totals = [n + r * 0.005 / 8 for n, r in zip(totals, bps, strict=True)]
+            rows.append([(100_000 + t) * 1_000_000, *map(round, totals)])
+    return {"columns": ["t_ns", *columns], "samples": rows, "error": ""}
+
+
+def hole(peer: str, delivered: list[tuple[float, list[float]]], **more) -> Played:
+    sent = [(t, [bps[0] / 4 if t not in (2.0, 4.0) else 0.0]) for t, bps in delivered]
+    return Played(
+        begin_s=100.0,
+        end_s=107.0,
+        faults=[{"what": "fail", "t_s": 101.0}, {"what": "heal", "t_s": 104.0}],
+        cpu_s={"sender": 2.0, "receiver": 1.0},
+        wire=Wire(1_500_000_000, 1, 0),
+        receiver=samples(["delivered", "duplicates"], [(t, [b[0], 0]) for t, b in delivered]),
+        sender=more.get("sender", {"columns": [], "samples": []}),
+        ports=samples(["tx_plane1"], sent),
+    )
+
+
+def test_figures_of_a_hole_that_is_found_after_a_second():
+    full = SHAPE.plane_bps * PEERS["mptcp"].payload_share(SHAPE)
+    script = [(1.0, [4 * full]), (2.0, [0.0]), (4.0, [3 * full]), (7.0, [4 * full])]
+    found = judge.figures(PEERS["mptcp"], HOLE, SHAPE, hole("mptcp", script))
+    assert found["gap_ms"] == pytest.approx(1005)
+    assert found["to70_ms"] == found["to95_ms"] == pytest.approx(1000)
+    assert found["after_fault_bps"] == pytest.approx(3 * full, rel=1e-6)
+    assert found["full_ms"] == pytest.approx(0, abs=6)
+    assert found["out_ms"] == pytest.approx(0, abs=6)
+    assert found["reuse_ms"] == pytest.approx(5, abs=6)
+    delivered = (4 + 0 + 2 * 3 + 3 * 4) * full / 8
+    assert found["goodput_bps"] == pytest.approx(delivered * 8 / 7, rel=1e-3)
+    assert found["sent_per_delivered"] == pytest.approx(1.5e9 / delivered, rel=1e-3)
+    assert found["cpu_s_per_gb"] == pytest.approx(3e9 / delivered, rel=1e-3)
+    assert found["share_of_capacity"] == pytest.approx(22 / 25, rel=1e-3)
+
+
+def test_nothing_survives_of_the_only_path():
+    full = SHAPE.plane_bps * PEERS["tcp"].payload_share(SHAPE)
+    script = [(1.0, [full]), (4.0, [0.0]), (5.0, [0.0]), (7.0, [full])]
+    found = judge.figures(PEERS["tcp"], HOLE, SHAPE, hole("tcp", script))
+    assert found["surviving_bps"] == 0
+    assert (found["to70_ms"], found["to95_ms"]) == (None, None)
+    assert found["full_ms"] == pytest.approx(1000)
+    assert found["gap_ms"] == pytest.approx(4005)
+
+
+def test_a_peer_cannot_have_more_than_its_framing_leaves():
+    for shape in SHAPES.values():
+        for peer in PEERS.values():
+            assert 0.7 < peer.payload_share(shape) < 1
+    assert PEERS["mrc"].payload_share(SHAPE) == pytest.approx(0.967, abs=1e-3)
+    assert PEERS["mrc"].payload_share(SHAPES[1500]) == pytest.approx(0.881, abs=1e-3)
+
+
+def document(**more) -> dict[str, Any]:
+    base = {
+        "started": "today",
+        "where": {"planes": 4, "rate_mbit": 500, "kernel": "Linux", "cores": 2, "runs": 3,
+                  "tcp_congestion": "cubic"},
+        "records": [],
+        "peers": {"mrc": "MRC", "srt": "SRT"},
+        "cases": {"hole": "black hole", "reorder": "delays"},
+        "missing": {},
+        "not_run": {},
+        "unverified": [],
+    }  # fmt: skip
+    return base | more
+
+
+def record(peer: str, **result) -> dict[str, Any]:
+    run = {"peer": peer, "mtu": 9000}
+    return {"scenario": "hole", "run": run, "result": {"goodput_bps": 1e9, "errors": [], **result}}
+
+
+def test_medians_know_that_never_is_later_than_late():
+    records = [record("mrc", to95_ms=v) for v in (10.0, None, 30.0)]
+    assert report.rows(document(records=records))[0]["to95_ms"] == 30.0
+    records = [record("mrc", to95_ms=v) for v in (10.0, None, None)]
+    page = report.markdown(document(records=records))
+    assert "| to 95 % of what survives, ms | never |" in page
+
+
+def test_what_is_missing_or_failed_is_named():
+    failed = {"scenario": "hole", "run": {"peer": "srt", "mtu": 9000}, "failed": "it hung"}
+    page = report.markdown(
+        document(
+            records=[record("mrc"), failed],
+            missing={"srt": "not installed"},
+            not_run={"reorder": "no delay"},
+            unverified=["1 of 2 messages are wrong"],
+        )
+    )
+    for words in ("SRT: missing, not installed", "delays: not run, no delay", "it hung",
+                  "SRT (1 of 1 failed)", "1 of 2 messages are wrong"):  # fmt: skip
+        assert words in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--cases", "storm"], "there is no 'storm'"),
+        (["--peers", "mrc,quic"], "there is no 'quic'"),
+        (["--mtu", "1400"], "9000, 1500"),
+        (["--runs", "0"], "1 to 100"),
+        (["--mrc", "cc=fixed"], "no JSON"),
+    ],
+)
+def test_a_wrong_command_line_is_refused(arguments, words):
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.scorecard", *arguments],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert words in done.stderr
+
+
+def test_the_document_is_strict_json():
+    json.dumps(document(records=[record("mrc", to95_ms=None)]), allow_nan=False)
+
+
+def test_a_case_that_only_degrades_has_all_planes():
+    lossy = Case("x", "x", 2.0, (Event(1.0, "loss", value=0.05),))
+    assert mean_planes(lossy, ALL) == 4

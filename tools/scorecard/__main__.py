@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The command line: ``python -m tools.scorecard``, or ``make scorecard ARGS=...``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from rich.console import Console
+
+from mrc.lab import FabricError
+from tools.scorecard import draw, report
+from tools.scorecard.cases import CASES, quick
+from tools.scorecard.install import InstallError, install
+from tools.scorecard.peers import every
+from tools.scorecard.runs import Plan, carry_out
+from tools.scorecard.stage import ROOT, SHAPES, unsupported
+
+EXIT_OK, EXIT_USAGE, EXIT_FAILED, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 0, 1, 2, 4, 130
+FOLDER = ROOT / "build" / "scorecard"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command; returns its exit code."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    console, progress = Console(), Console(stderr=True)
+    try:
+        return _scorecard(_arguments(argv), console, progress)
+    except KeyboardInterrupt:
+        return _fail(progress, EXIT_INTERRUPTED, "interrupted; nothing was written")
+    except (FabricError, InstallError, OSError) as error:
+        return _fail(progress, EXIT_ENVIRONMENT, str(error))
+
+
+def _scorecard(options: argparse.Namespace, console: Console, progress: Console) -> int:
+    peers = every(options.mrc)
+    chosen = [p for p in peers if p.key in options.peers]
+    if options.install and (fetched := install(chosen)):
+        progress.print(f"installed {', '.join(fetched)}", highlight=False)
+    missing = {p.key: why for p in chosen if (why := p.missing())}
+    for key, why in missing.items():
+        progress.print(f"{key} is missing: {why} (--install)", style="yellow", highlight=False)
+    cases = [quick(c) if options.quick else c for c in CASES if c.key in options.cases]
+    not_run = {c.key: why for c in cases if (why := unsupported(c))}
+    plan = Plan(
+        peers=tuple(p for p in chosen if p.key not in missing),
+        cases=tuple(c for c in cases if c.key not in not_run),
+        shapes=tuple(SHAPES[mtu] for mtu in options.mtu),
+        runs=options.runs,
+    )
+    with tempfile.TemporaryDirectory(prefix="mrc-scorecard-") as folder:
+        document = carry_out(plan, Path(folder), lambda text: _say(progress, text))
+    document["peers"] = {p.key: p.title for p in peers}
+    document["cases"] = {c.key: c.title for c in CASES}
+    document |= {"missing": missing, "not_run": not_run, "quick": options.quick}
+    report.show(document, console)
+    _write(document, options, progress)
+    wrong = [r for r in document["records"] if "failed" in r]
+    return EXIT_FAILED if wrong or document["unverified"] else EXIT_OK
+
+
+def _write(document: dict[str, Any], options: argparse.Namespace, progress: Console) -> None:
+    options.out.mkdir(parents=True, exist_ok=True)
+    file = options.json or options.out / "scorecard.json"
+    file.write_text(json.dumps(document, allow_nan=False) + "\n", encoding="utf-8")
+    page = options.out / "scorecard.md"
+    page.write_text(report.markdown(document), encoding="utf-8")
+    written = [file, page]
+    if draw.possible():
+        written += draw.figures(document, options.out)
+    else:
+        _say(progress, "no figures: matplotlib is not installed (make scorecard installs it)")
+    _say(progress, "wrote " + ", ".join(str(name) for name in written))
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> Any:
+        self.exit(EXIT_USAGE, f"{self.prog}: {message}\n")
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = _Parser(
+        prog="make scorecard",
+        description="MRC beside what its users would take instead, under the same faults in the"
+        " same fabric of network namespaces.",
+        epilog='By make: make scorecard ARGS="--cases clean,hole --peers mrc,mptcp --runs 3"',
+    )
+    cases, peers = [c.key for c in CASES], [p.key for p in every({})]
+    parser.add_argument("--quick", action="store_true", help="short runs: to see that it works")
+    parser.add_argument("--cases", type=_names(cases), default=cases, metavar="NAME,...",
+                        help=f"of {', '.join(cases)}")  # fmt: skip
+    parser.add_argument("--peers", type=_names(peers), default=peers, metavar="NAME,...",
+                        help=f"of {', '.join(peers)}")  # fmt: skip
+    parser.add_argument("--runs", type=_count, metavar="N",
+                        help="of each; medians are shown (3; 1 with --quick)")  # fmt: skip
+    parser.add_argument("--mtu", type=_mtus, default=[9000], metavar="9000,1500",
+                        help="MTU of the links; MRC's path MTU is 4096 or 1024")  # fmt: skip
+    parser.add_argument("--install", action="store_true", help="fetch missing peers from Debian")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all runs there")
+    parser.add_argument("--out", type=Path, default=FOLDER, metavar="DIR",
+                        help="for JSON, Markdown and figures (build/scorecard)")  # fmt: skip
+    parser.add_argument("--mrc", type=_object, default={}, metavar="JSON",
+                        help='options of mrc.connect, e.g. {"cc": "fixed"}')  # fmt: skip
+    options = parser.parse_args(argv)
+    options.runs = options.runs or (1 if options.quick else 3)
+    return options
+
+
+def _names(known: Sequence[str]) -> Callable[[str], list[str]]:
+    def parse(text: str) -> list[str]:
+        given = text.split(",")
+        for name in given:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"there is no {name!r}, only {', '.join(known)}")
+        return [name for name in known if name in given]
+
+    return parse
+
+
+def _mtus(text: str) -> list[int]:
+    try:
+        return [mtu for mtu in map(int, text.split(",")) if SHAPES[mtu]]
+    except (ValueError, KeyError):
+        raise argparse.ArgumentTypeError("must be 9000, 1500 or both") from None
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 100:
+        raise argparse.ArgumentTypeError("must be 1 to 100")
+    return int(text)
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"is no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError("must be a JSON object")
+    return value
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    raise KeyboardInterrupt
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _fail(console: Console, code: int, text: str) -> int:
+    _say(console, f"scorecard: {text}")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""All runs of a scorecard, one after the other, and the document they make."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from os import sched_getaffinity
+from pathlib import Path
+from typing import Any
+
+from tools.scorecard import judge
+from tools.scorecard.cases import PLANES, Case
+from tools.scorecard.peers import Peer, congestion_control, mrc
+from tools.scorecard.play import Played, PlayError, play
+from tools.scorecard.stage import RATE_MBIT, Shape, Stage, stage
+
+SCHEMA = 1
+START_S = 3.0
+"""What a run takes beside its traffic, for the time that is left."""
+VERIFY = Case("verify", "every byte compared", 1.0, warm_s=0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be run."""
+
+    peers: tuple[Peer, ...]
+    cases: tuple[Case, ...]
+    shapes: tuple[Shape, ...]
+    runs: int
+
+    @property
+    def seconds(self) -> float:
+        """How long all of it takes, about."""
+        once = sum(c.warm_s + c.seconds + START_S for c in self.cases) * len(self.peers)
+        return once * self.runs * len(self.shapes)
+
+    @property
+    def count(self) -> int:
+        """How many runs."""
+        return len(self.peers) * len(self.cases) * len(self.shapes) * self.runs
+
+
+def carry_out(plan: Plan, folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
+    """Run everything; a peer that fails is a record, too. FabricError: no fabric here."""
+    records: list[dict[str, Any]] = []
+    unverified: list[str] = []
+    end_s = time.monotonic() + plan.seconds
+    for shape in plan.shapes:
+        if any(peer.key == "mrc" for peer in plan.peers):
+            unverified += _verify(plan, shape, folder, say)
+        for case in plan.cases:
+            for number in range(plan.runs):
+                # Everybody in one fabric, and nobody always first.
+                first = number % max(len(plan.peers), 1)
+                for peer in (*plan.peers[first:], *plan.peers[:first]):
+                    record = _one(shape, case, peer, number, folder)
+                    records.append(record)
+                    left = max(0.0, end_s - time.monotonic())
+                    say(f"[{len(records)}/{plan.count}, {left:.0f} s left] {_line(record)}")
+    return {
+        "schema": SCHEMA,
+        "started": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "where": {
+            "planes": PLANES,
+            "rate_mbit": RATE_MBIT,
+            "kernel": f"Linux {platform.release()}",
+            "cores": len(sched_getaffinity(0)),
+            "tcp_congestion": congestion_control(),
+            "version": version("mrc"),
+            "runs": plan.runs,
+        },
+        "records": records,
+        "unverified": unverified,
+    }
+
+
+def _one(shape: Shape, case: Case, peer: Peer, number: int, folder: Path) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "schema": SCHEMA,
+        "scenario": case.key,
+        "on": "lab",
+        "run": {
+            "peer": peer.key,
+            "number": number,
+            "mtu": shape.mtu,
+            "path_mtu": shape.path_mtu,
+            "options": dict(peer.options),
+        },
+    }
+    try:
+        with stage(shape, folder) as here:
+            here.prepare(case)
+            played = play(here, peer, case)
+            return record | _seen(peer, case, here, played)
+    except PlayError as error:
+        return record | {"failed": str(error)}
+
+
+def _seen(peer: Peer, case: Case, here: Stage, played: Played) -> dict[str, Any]:
+    found = judge.figures(peer, case, here.shape, played)
+    events = found.pop("ev_events", [])
+    return {
+        "faults": [{**f, "t_s": f["t_s"] - played.begin_s} for f in played.faults],
+        "events": events,
+        "samples": judge.rates(played),
+        "result": found,
+    }
+
+
+def _verify(plan: Plan, shape: Shape, folder: Path, say: Callable[[str], None]) -> list[str]:
+    """A short run in which the receiver compares every byte; what was wrong with it."""
+    peer = next(p for p in plan.peers if p.key == "mrc")
+    try:
+        with stage(shape, folder) as here:
+            played = play(here, mrc({**peer.options, "verify": True}), VERIFY)
+    except PlayError as error:
+        return [f"MTU {shape.mtu}: {error}"]
+    checked, wrong = played.receiver["checked"], played.receiver["wrong"]
+    say(f"MTU {shape.mtu}: MRC moved {checked} MiB, every byte compared, {wrong} MiB wrong")
+    if wrong or not checked:
+        return [f"MTU {shape.mtu}: {wrong} of {checked} messages are wrong"]
+    return []
+
+
+def _line(record: dict[str, Any]) -> str:
+    run = record["run"]
+    head = f"MTU {run['mtu']}, {record['scenario']}, {run['peer']}"
+    if "failed" in record:
+        return f"{head}: FAILED, {record['failed']}"
+    result = record["result"]
+    rate, gap = result["goodput_bps"] / 1e9, result["gap_ms"]
+    return f"{head}: {rate:.3f} Gbit/s, longest gap {gap:.0f} ms"
