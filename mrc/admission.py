@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Whom a server sets up at the same time: no host keeps others out, or takes all descriptors."""
+"""Whom a server takes, and sets up at the same time: no host keeps others out, or takes all."""
 
 from __future__ import annotations
 
 import asyncio
 import resource
 from collections import Counter
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Hashable, Iterable
 from contextlib import asynccontextmanager
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
+from ._check import whole
 from .channel import Channel
+from .path import PathTable
+from .types import Backend
 
 __all__ = ["Admission", "Guest"]
 
 _STREAMS_MAX = 256
 _LANES_MAX = 4096
+_READY_MAX = 1 << 20
 
 
 class Guest(NamedTuple):
@@ -27,15 +32,23 @@ class Guest(NamedTuple):
 
 
 class Admission:
-    """Streams and lanes of connections that are not ready yet; a lane is a descriptor."""
+    """Streams and lanes of connections that are not ready yet, and lanes of those that are.
 
-    def __init__(self) -> None:
+    A lane is a descriptor. lanes_max: of all path tables; None: three quarters of the limit of
+    descriptors. One host has three quarters of each bound at most.
+    """
+
+    def __init__(self, lanes_max: int | None = None) -> None:
         self._guests: dict[asyncio.Task[None], Guest] = {}  # oldest first
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         unlimited = soft == resource.RLIM_INFINITY
         self._lanes_max = _LANES_MAX if unlimited else min(_LANES_MAX, soft // 2)
         self._lanes: Counter[Hashable] = Counter()
         self._freed = asyncio.Event()
+        if lanes_max is None:
+            lanes_max = _READY_MAX if unlimited else min(_READY_MAX, soft * 3 // 4)
+        self._ready_max = whole("lanes_max", lanes_max, 1, _READY_MAX)
+        self._hosts: WeakKeyDictionary[PathTable, Hashable] = WeakKeyDictionary()
 
     def enter(self, guest: Guest) -> Guest | None:
         """One more. Above the limit, the one that has to go for it.
@@ -71,3 +84,14 @@ class Admission:
             self._lanes[host] -= count
             self._lanes += Counter()  # without those that have none
             self._freed.set()
+
+    def room(self, host: Hashable, count: int, tables: Iterable[PathTable]) -> bool:
+        """Whether this host may have so many more lanes beside these tables."""
+        lanes = [(t, len(t.profile)) for t in tables if t.port.backend is Backend.UDP]
+        held = sum(n for _, n in lanes)
+        theirs = count + sum(n for t, n in lanes if self._hosts.get(t) == host)
+        return held == 0 or (held + count <= self._ready_max and theirs <= self._ready_max * 3 // 4)
+
+    def took(self, host: Hashable, table: PathTable) -> None:
+        """A connection of this host is ready, over these paths."""
+        self._hosts[table] = host

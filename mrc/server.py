@@ -39,11 +39,14 @@ async def listen(
     address: str = f"[::]:{PORT}",
     *,
     context: Context | None = None,
+    lanes_max: int | None = None,
     **options: Unpack[OptionArgs],
 ) -> Server:
     """A server at "[address]:port", "address" or ":port"; port 0 takes a free one.
 
-    A link-local address needs its zone: "[fe80::1%eth0]:18515".
+    A link-local address needs its zone: "[fe80::1%eth0]:18515". lanes_max: paths over UDP, each a
+    descriptor, of all connections together, and three quarters of it for those of one host; None:
+    three quarters of the limit of descriptors. Who comes then is refused.
 
     MrcUsageError: arguments. OSError: the address or port is taken or not ours, or the system
     refuses the data port.
@@ -65,7 +68,7 @@ async def listen(
         driver = Driver.attach(context, wish.seed, wish.dscp, service_time=wish.service_time)
         driver.hold()
         open_port(driver, wish, *address_of(sockaddr))
-        server = Server(driver, wish)
+        server = Server(driver, wish, lanes_max)
         await server.start(sock)
     except BaseException:
         sock.close()
@@ -101,14 +104,16 @@ class Server:
     that spoke our protocol and could not be served; `refusals` counts the reasons.
     """
 
-    def __init__(self, driver: Driver, options: ConnectionOptions) -> None:
+    def __init__(
+        self, driver: Driver, options: ConnectionOptions, lanes_max: int | None = None
+    ) -> None:
         self.options = options
         self.strangers = 0
         self.refusals: dict[str, int] = {}
         self._driver = driver
         self._server: asyncio.Server | None = None
         self._accepted: Mailbox[Connection] = Mailbox()
-        self._admission = Admission()
+        self._admission = Admission(lanes_max)
         self._greetings: set[asyncio.Task[None]] = set()
         self._closed = False
         self._over: asyncio.Future[None] = driver.loop.create_future()
@@ -210,10 +215,14 @@ class Server:
             raise MrcHandshakeError("the server does not accept connections at the moment")
         local = local_end(self._driver, channel, self.options)
         lanes = lanes_towards(self.options, peer)
-        async with self._admission.lanes(host_of(channel), lanes):
+        host = host_of(channel)
+        async with self._admission.lanes(host, lanes):
+            if not self._admission.room(host, lanes, self.context.paths):
+                raise MrcHandshakeError("the server has no room for more paths at the moment")
             planes = peer.plane_addresses
             half = prepare(self._driver, local, self.options, peer.qp.gid, planes)
             conn = await answer(half, channel, peer)
+        self._admission.took(host, conn.path)
         if self._closed:
             await conn.close(0)
         else:

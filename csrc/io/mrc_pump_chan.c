@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion channels, events of EVs and asynchronous ones, hints, device attributes (MRC C.1, C.2,
- * C.6). A channel is an eventfd that is readable exactly while it has an event; it is set right when
- * the pump is left, whatever call it was that made or took one. */
+ * C.6). A channel is an eventfd that is readable exactly while it has an event; it is set right
+ * when the pump is left, whatever call it was that made or took one. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
