@@ -202,9 +202,11 @@ struct fab {
     uint64_t left; /* messages */
     bool *carrier_due;
     struct fab_totals totals;
-    struct fab_event *log;
+    struct fab_event *log; /* ring */
+    struct fab_event *log_spare;
     uint32_t log_head;
     uint32_t log_tail;
+    uint32_t log_sorted; /* up to here */
     uint32_t log_mask;
     uint64_t memory_bytes;
     void **block;

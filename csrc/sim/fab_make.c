@@ -198,9 +198,11 @@ static bool make_pools(struct fab *f)
     f->tx = fab_alloc(f, TX_BURST * sizeof *f->tx);
     f->rx = fab_alloc(f, MRC_HDR_MAX + MRC_MTU_MAX + 64);
     f->log = fab_alloc(f, f->cfg.log_max * sizeof *f->log);
+    f->log_spare = fab_alloc(f, f->cfg.log_max * sizeof *f->log);
     f->log_mask = f->cfg.log_max - 1;
     f->carrier_due = fab_alloc(f, f->cfg.hosts * f->cfg.planes);
-    if (pool == NULL || f->tx == NULL || f->rx == NULL || f->log == NULL || f->carrier_due == NULL)
+    if (pool == NULL || f->tx == NULL || f->rx == NULL || f->log == NULL || f->log_spare == NULL ||
+        f->carrier_due == NULL)
         return false;
     for (uint32_t i = n; i > 0; i--) {
         pool[i - 1].next = f->free;

@@ -119,7 +119,7 @@ static uint8_t *pkt_assemble(struct fab *f, const struct fab_packet *p, uint32_t
 {
     uint8_t *const bytes = f->rx + MRC_HDR_MAX - p->hdr_len;
     memcpy(bytes, p->hdr, p->hdr_len);
-    if (f->cfg.verify != 0 || f->cfg.icrc != 0)
+    if (p->payload_len != 0 && (f->cfg.verify != 0 || f->cfg.icrc != 0))
         memcpy(f->rx + MRC_HDR_MAX, p->payload, p->payload_len);
     memcpy(f->rx + MRC_HDR_MAX + p->payload_len, p->tail, p->tail_len);
     if (p->corrupt == 0)

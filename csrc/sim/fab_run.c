@@ -43,7 +43,6 @@ static void run_step(struct fab *f)
 void fab_log(struct fab *f, const struct fab_event *e)
 {
     struct fab_event *const to = &f->log[f->log_tail & f->log_mask];
-    fab_mix(f, e->time ^ (uint64_t)e->ev << 8 ^ (uint64_t)e->to << 40 ^ e->reason);
     if (f->log_tail - f->log_head > f->log_mask) {
         f->totals.log_lost++;
         return;
@@ -53,19 +52,39 @@ void fab_log(struct fab *f, const struct fab_event *e)
     f->log_tail++;
 }
 
+/* Two runs in order become one, those of the first in front where times are the same. */
+static void run_merge(const struct fab *f, const struct fab_event *from, struct fab_event *to,
+                      uint32_t at, uint32_t middle, uint32_t end)
+{
+    uint32_t a = at;
+    uint32_t b = middle;
+    for (; at != end; at++) {
+        const bool first =
+            b == end || (a != middle && from[a & f->log_mask].time <= from[b & f->log_mask].time);
+        to[at & f->log_mask] = from[(first ? a++ : b++) & f->log_mask];
+    }
+}
+
+/* What has been logged since the last time, by time. Indices run on and wrap with the ring. */
+static void run_sort(struct fab *f)
+{
+    const uint32_t begin = f->log_sorted;
+    const uint32_t n = f->log_tail - begin;
+    for (uint32_t width = 1; width < n; width *= 2) {
+        for (uint32_t at = 0; at < n; at += 2 * width)
+            run_merge(f, f->log, f->log_spare, begin + at, begin + mrc_min32(at + width, n),
+                      begin + mrc_min32(at + 2 * width, n));
+        for (uint32_t i = 0; i < n; i++)
+            f->log[(begin + i) & f->log_mask] = f->log_spare[(begin + i) & f->log_mask];
+    }
+    f->log_sorted = f->log_tail;
+}
+
 static void run_collect(struct fab *f)
 {
-    const uint32_t first = f->log_tail;
     for (uint32_t h = 0; h < f->cfg.hosts; h++)
         fab_host_events(f, h);
-    /* Few, and nearly in order: each host's already are. */
-    for (uint32_t i = first + 1; i - f->log_head < f->log_tail - f->log_head; i++) {
-        const struct fab_event e = f->log[i & f->log_mask];
-        uint32_t at = i;
-        for (; at != first && f->log[(at - 1) & f->log_mask].time > e.time; at--)
-            f->log[at & f->log_mask] = f->log[(at - 1) & f->log_mask];
-        f->log[at & f->log_mask] = e;
-    }
+    run_sort(f);
 }
 
 uint32_t fab_take_events(struct fab *f, struct fab_event *out, uint32_t max)

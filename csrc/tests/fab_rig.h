@@ -45,7 +45,7 @@ static inline struct rig *rig_new(uint32_t planes, uint32_t t0, uint32_t t1, uin
     r->cc[0] = (struct mrc_cc_cfg){.kind = MRC_CC_NSCC,
                                    .mtu_bytes = RIG_MTU,
                                    .link_bps = r->cfg.rate_bps * planes,
-                                   .base_rtt_ns = 25000};
+                                   .base_rtt_ns = 32000};
     r->t = (struct fab_tables){
         .ev = r->ev, .qp = r->qp, .cc = r->cc, .msg = r->msg, .bulk = r->bulk, .ccs = 1};
     /* Every path once, planes fastest. */
@@ -70,7 +70,8 @@ static inline uint32_t rig_qp(struct rig *r, uint32_t a, uint32_t b)
                                .min_active = 1,
                                .timeout = 9,
                                .linear_cnt = 7,
-                               .exp_cnt = 10};
+                               .exp_cnt = 10,
+                               .train_max = 1};
     return 2 * i;
 }
 
@@ -163,6 +164,25 @@ static inline void rig_set(struct rig *r, enum fab_tier tier, uint32_t plane, ui
                            uint32_t b, enum fab_knob knob, uint64_t value)
 {
     CHECK_EQ(fab_link_set(r->f, fab_link_id(r->f, tier, plane, a, b), knob, value), MRC_OK);
+}
+
+/* A packet as an engine would emit it, to host `to`. */
+static inline struct fab_packet *rig_packet(struct rig *r, uint32_t to, uint32_t ev, uint32_t dscp,
+                                            uint32_t payload)
+{
+    static const uint8_t bytes[RIG_MTU];
+    struct mrc_tx_pkt tx = {.ev = ev,
+                            .lane = to,
+                            .port = (uint8_t)((ev >> 24) - 1),
+                            .tclass = (uint8_t)(dscp << 2 | 2),
+                            .hdr_len = 32,
+                            .tail_len = 4,
+                            .payload = bytes,
+                            .payload_len = payload};
+    struct fab_packet *p = fab_packet_new(r->f);
+    fab_packet_fill(r->f, p, 0, to, &tx);
+    r->f->totals.sent++;
+    return p;
 }
 
 static inline void rig_end(struct rig *r)

@@ -139,7 +139,8 @@ class Qp:
     """1.024 us x 2^n (B.9)."""
     linear_cnt: int = 7
     exp_cnt: int = 10
-    train_max: int = 0
+    train_max: int = 1
+    """Packets that follow each other on one EV; 1: each is sprayed, as hardware does; 0: auto."""
     timestamps: bool = False
     recovery: Recovery = Recovery.GUARDED
     loss: int = 0
