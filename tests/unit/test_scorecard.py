@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from mrc.fabric import FabricShape, parse_script
 from tools.scorecard import judge, report
-from tools.scorecard.cases import CASES, Case, Event, mean_planes, quick, usable_planes
+from tools.scorecard.cases import CASES, quick
 from tools.scorecard.peers import every
 from tools.scorecard.play import Played
 from tools.scorecard.stage import SHAPES, Wire
@@ -18,28 +19,32 @@ ALL = frozenset({1, 2, 3, 4})
 HOLE = next(c for c in CASES if c.key == "hole")
 PEERS = {p.key: p for p in every({})}
 SHAPE = SHAPES[9000]
+FABRIC = FabricShape(planes=4, t1=1, hosts=2)
 
 
 def test_planes_that_can_carry_follow_the_script():
-    assert usable_planes(HOLE, ALL) == [(0.0, 4), (1.0, 3), (4.0, 4)]
-    assert mean_planes(HOLE, ALL) == pytest.approx((4 * 4 + 3 * 3) / 7)
-    assert mean_planes(HOLE, frozenset({1})) == pytest.approx(4 / 7)
-    assert mean_planes(HOLE, frozenset({2})) == 1
+    assert HOLE.capacity(FABRIC, ALL) == [(0.0, 4), (1.0, 3), (4.0, 4)]
+    assert HOLE.mean_planes(FABRIC, ALL) == pytest.approx((4 * 4 + 3 * 3) / 7)
+    assert HOLE.mean_planes(FABRIC, frozenset({1})) == pytest.approx(4 / 7)
+    assert HOLE.mean_planes(FABRIC, frozenset({2})) == 1
 
 
 def test_a_flapping_port_is_there_half_of_the_time():
     flap = next(c for c in CASES if c.key == "flap")
-    assert sum(e.do == "down" for e in flap.events) == flap.seconds == 60
-    assert mean_planes(flap, ALL) == 3.5
+    away = [t for t, planes in flap.capacity(FABRIC, ALL) if planes == 3]
+    assert len(away) == flap.seconds == 60
+    assert flap.mean_planes(FABRIC, ALL) == 3.5
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.key)
-def test_scripts_are_in_order_and_end_in_time_also_in_a_hurry(case):
+def test_scripts_fit_the_fabric_and_the_time_also_in_a_hurry(case):
     for script in (case, quick(case)):
-        times = [e.at_s for e in script.events]
-        assert times == sorted(times)
-        assert all(0 < t < script.seconds for t in times)
-        assert [e.do for e in script.events[:2]] == [e.do for e in case.events[:2]]
+        faults = (*script.faults, *parse_script(script.before))
+        for fault in faults:
+            fault.check(FABRIC)
+            assert fault.at_ns < script.seconds * 1e9
+            assert fault.until_ns is None or fault.until_ns <= script.seconds * 1e9
+    assert [f.kind for f in quick(case).faults] == [f.kind for f in case.faults]
     assert quick(case).seconds < case.seconds
 
 
@@ -59,7 +64,7 @@ def hole(peer: str, delivered: list[tuple[float, list[float]]], **more) -> Playe
     return Played(
         begin_s=100.0,
         end_s=107.0,
-        faults=[{"what": "fail", "t_s": 101.0}, {"what": "heal", "t_s": 104.0}],
+        faults=[{"on": True, "t_s": 101.0}, {"on": False, "t_s": 104.0}],
         cpu_s={"sender": 2.0, "receiver": 1.0},
         wire=Wire(1_500_000_000, 1, 0),
         receiver=samples(["delivered", "duplicates"], [(t, [b[0], 0]) for t, b in delivered]),
@@ -71,7 +76,7 @@ def hole(peer: str, delivered: list[tuple[float, list[float]]], **more) -> Playe
 def test_figures_of_a_hole_that_is_found_after_a_second():
     full = SHAPE.plane_bps * PEERS["mptcp"].payload_share(SHAPE)
     script = [(1.0, [4 * full]), (2.0, [0.0]), (4.0, [3 * full]), (7.0, [4 * full])]
-    found = judge.figures(PEERS["mptcp"], HOLE, SHAPE, hole("mptcp", script))
+    found = judge.figures(PEERS["mptcp"], HOLE, SHAPE, FABRIC, hole("mptcp", script))
     assert found["gap_ms"] == pytest.approx(1005)
     assert found["to70_ms"] == found["to95_ms"] == pytest.approx(1000)
     assert found["after_fault_bps"] == pytest.approx(3 * full, rel=1e-6)
@@ -88,7 +93,7 @@ def test_figures_of_a_hole_that_is_found_after_a_second():
 def test_nothing_survives_of_the_only_path():
     full = SHAPE.plane_bps * PEERS["tcp"].payload_share(SHAPE)
     script = [(1.0, [full]), (4.0, [0.0]), (5.0, [0.0]), (7.0, [full])]
-    found = judge.figures(PEERS["tcp"], HOLE, SHAPE, hole("tcp", script))
+    found = judge.figures(PEERS["tcp"], HOLE, SHAPE, FABRIC, hole("tcp", script))
     assert found["surviving_bps"] == 0
     assert (found["to70_ms"], found["to95_ms"]) == (None, None)
     assert found["full_ms"] == pytest.approx(1000)
@@ -170,5 +175,5 @@ def test_the_document_is_strict_json():
 
 
 def test_a_case_that_only_degrades_has_all_planes():
-    lossy = Case("x", "x", 2.0, (Event(1.0, "loss", value=0.05),))
-    assert mean_planes(lossy, ALL) == 4
+    lossy = next(c for c in CASES if c.key == "loss-one")
+    assert lossy.mean_planes(FABRIC, ALL) == 4

@@ -21,7 +21,7 @@ from tools.scorecard.cases import CASES, quick
 from tools.scorecard.install import InstallError, install
 from tools.scorecard.peers import every
 from tools.scorecard.runs import Plan, carry_out
-from tools.scorecard.stage import ROOT, SHAPES, unsupported
+from tools.scorecard.stage import ROOT, SHAPES
 
 EXIT_OK, EXIT_USAGE, EXIT_FAILED, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 0, 1, 2, 4, 130
 FOLDER = ROOT / "build" / "scorecard"
@@ -48,10 +48,9 @@ def _scorecard(options: argparse.Namespace, console: Console, progress: Console)
     for key, why in missing.items():
         progress.print(f"{key} is missing: {why} (--install)", style="yellow", highlight=False)
     cases = [quick(c) if options.quick else c for c in CASES if c.key in options.cases]
-    not_run = {c.key: why for c in cases if (why := unsupported(c))}
     plan = Plan(
         peers=tuple(p for p in chosen if p.key not in missing),
-        cases=tuple(c for c in cases if c.key not in not_run),
+        cases=tuple(cases),
         shapes=tuple(SHAPES[mtu] for mtu in options.mtu),
         runs=options.runs,
     )
@@ -59,7 +58,7 @@ def _scorecard(options: argparse.Namespace, console: Console, progress: Console)
         document = carry_out(plan, Path(folder), lambda text: _say(progress, text))
     document["peers"] = {p.key: p.title for p in peers}
     document["cases"] = {c.key: c.title for c in CASES}
-    document |= {"missing": missing, "not_run": not_run, "quick": options.quick}
+    document |= {"missing": missing, "quick": options.quick}
     report.show(document, console)
     _write(document, options, progress)
     wrong = [r for r in document["records"] if "failed" in r]

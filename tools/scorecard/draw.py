@@ -13,6 +13,10 @@ from tools.scorecard.report import Record, grouped
 COLORS = {"mrc": "C0", "tcp": "C7", "mptcp": "C1", "rxd": "C2", "srt": "C4"}
 
 
+MARKS_MAX = 16
+"""More marks of faults would hide the curves."""
+
+
 def possible() -> bool:
     """Whether matplotlib is there."""
     return importlib.util.find_spec("matplotlib") is not None
@@ -47,7 +51,7 @@ def _draw(
         name = document["peers"][key]
         axes.plot(samples["t_s"], rates, label=name, color=COLORS.get(key), linewidth=1.0)
         if key == next(iter(peers)):
-            for fault in good[0]["faults"][:16]:
+            for fault in good[0]["faults"][:MARKS_MAX]:
                 axes.axvline(fault["t_s"], color="0.6", linewidth=0.7, linestyle=":")
     axes.set(xlabel="s", ylabel="Gbit/s delivered", title=f"{document['cases'][case]}, MTU {mtu}")
     axes.set_ylim(bottom=0)

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from mrc.fabric import FabricShape, link_states
 from mrc.fabric.measure import (
     Series,
     goodput_bps,
@@ -15,7 +17,7 @@ from mrc.fabric.measure import (
     time_below_s,
     time_to_s,
 )
-from tools.scorecard.cases import VICTIM, Case, mean_planes, usable_planes
+from tools.scorecard.cases import VICTIM, Case
 from tools.scorecard.peers import Peer
 from tools.scorecard.play import Played
 from tools.scorecard.stage import Shape
@@ -32,14 +34,16 @@ def series(report: dict[str, Any], column: str, begin_s: float) -> Series:
     return Series.of((row[0] / 1e9 - begin_s, row[index]) for row in report["samples"])
 
 
-def figures(peer: Peer, case: Case, shape: Shape, played: Played) -> dict[str, Any]:
+def figures(
+    peer: Peer, case: Case, shape: Shape, fabric: FabricShape, played: Played
+) -> dict[str, Any]:
     """The figures of one run: bit/s, ms, ratios. None: it did not happen, or does not apply."""
     end_s = played.end_s - played.begin_s
     got = series(played.receiver, "delivered", played.begin_s)
     plane_bps = shape.plane_bps * peer.payload_share(shape)
     goodput = goodput_bps(got, 0.0, end_s)
     delivered = goodput * end_s / 8
-    mean = mean_planes(case, peer.planes)
+    mean = case.mean_planes(fabric, peer.planes)
     found: dict[str, Any] = {
         "goodput_bps": goodput,
         "capacity_bps": mean * plane_bps,
@@ -51,95 +55,109 @@ def figures(peer: Peer, case: Case, shape: Shape, played: Played) -> dict[str, A
         "queue_drops": played.wire.drops,
         "errors": [e for e in (played.sender.get("error"), played.receiver.get("error")) if e],
     }
-    if case.key != "flap":
-        found |= _recovery(peer, case, got, plane_bps, played)
-        found |= _path(case, shape, played)
+    fault = _Fault.of(case, fabric, played)
+    if fault is not None:
+        sent = series(played.ports, f"tx_plane{VICTIM}", played.begin_s)
+        found |= _recovery(peer, fault, got, plane_bps, end_s) | _path(fault, shape, sent)
     if "packets_sent" in played.sender.get("columns", ()):
-        found |= _mrc(played, end_s, found.get("out_ms"), case)
+        found |= _mrc(played, end_s)
+        if fault is not None and not fault.mended and found["out_ms"] is not None:
+            found |= _late(played, fault.begin_s + found["out_ms"] / 1e3 + SETTLE_S, end_s)
     return found
 
 
-def _after(case: Case, played: Played, at_s: float) -> float:
-    """When the event planned for a time began to be applied, since the measured time began."""
-    planned = [e.at_s for e in case.events]
-    begun: float = played.faults[planned.index(at_s)]["t_s"]
-    return begun - played.begin_s
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """The fault to recover from, in seconds since the measured time began."""
+
+    begin_s: float
+    end_s: float
+    """When it was mended, or the measured time was over."""
+    mended: bool
+    planes: frozenset[int]
+    """Those that can carry none of it."""
+
+    @classmethod
+    def of(cls, case: Case, shape: FabricShape, played: Played) -> _Fault | None:
+        if case.fault is None:
+            return None
+        times = dict.fromkeys((False, True), 0.0)
+        for change in reversed(played.faults):  # the first of each
+            times[change["on"]] = change["t_s"] - played.begin_s
+        mended = case.fault.until_ns is not None
+        states = link_states([case.fault], shape)
+        return cls(
+            times[True],
+            times[False] if mended else played.end_s - played.begin_s,
+            mended,
+            frozenset(link.plane + 1 for link, state in states.items() if state.cut or state.down),
+        )
 
 
 def _recovery(
-    peer: Peer, case: Case, got: Series, plane_bps: float, played: Played
+    peer: Peer, fault: _Fault, got: Series, plane_bps: float, end_s: float
 ) -> dict[str, Any]:
     """How soon the surviving capacity is in use after the fault, and all of it after the heal."""
-    found: dict[str, Any] = {}
-    end_s = played.end_s - played.begin_s
-    fault, mend = case.fault, case.mend
-    if fault is None:
-        return found
-    after = _after(case, played, fault.at_s)
-    until = _after(case, played, mend.at_s) if mend else end_s
-    planes = len(peer.planes - set(fault.planes))
-    if fault.do == "loss" and not planes:
-        planes = len(peer.planes)  # it has no other path
-    found["surviving_bps"] = planes * plane_bps
+    planes = len(peer.planes - (fault.planes or _other(peer)))
+    found: dict[str, Any] = {"surviving_bps": planes * plane_bps}
     for percent in (70, 95):
-        key = f"to{percent}_ms"
-        found[key] = None
-        if planes:
-            rate = planes * plane_bps * percent / 100
-            found[key] = _ms(time_to_s(got, after, rate, until_s=until))
+        rate = planes * plane_bps * percent / 100
+        reached = time_to_s(got, fault.begin_s, rate, until_s=fault.end_s) if planes else None
+        found[f"to{percent}_ms"] = _ms(reached)
     # What holds once it has settled: the second half of the time between fault and heal.
-    found["after_fault_bps"] = goodput_bps(got, (after + until) / 2, until)
-    if mend is not None:
-        full = usable_planes(case, peer.planes)[-1][1] * plane_bps
-        found["full_ms"] = _ms(time_to_s(got, until, full * 0.95))
-        found["after_heal_bps"] = goodput_bps(got, (until + end_s) / 2, end_s)
+    settled_s = (fault.begin_s + fault.end_s) / 2
+    found["after_fault_bps"] = goodput_bps(got, settled_s, fault.end_s)
+    if fault.mended:
+        full = len(peer.planes) * plane_bps
+        found["full_ms"] = _ms(time_to_s(got, fault.end_s, full * 0.95))
+        found["after_heal_bps"] = goodput_bps(got, (fault.end_s + end_s) / 2, end_s)
     return found
 
 
-def _path(case: Case, shape: Shape, played: Played) -> dict[str, Any]:
+def _other(peer: Peer) -> frozenset[int]:
+    """A lossy path can be left where there are others."""
+    return frozenset({VICTIM}) if len(peer.planes) > 1 else frozenset()
+
+
+def _path(fault: _Fault, shape: Shape, sent: Series) -> dict[str, Any]:
     """When the sender stopped to use the path that suffers, and when it took it up again."""
-    fault, mend = case.fault, case.mend
-    if fault is None:
-        return {}
-    sent = series(played.ports, f"tx_plane{VICTIM}", played.begin_s)
-    after = _after(case, played, fault.at_s)
-    until = _after(case, played, mend.at_s) if mend else None
-    out = time_below_s(sent, after, shape.plane_bps * OUT_SHARE, until_s=until)
+    limit = shape.plane_bps * OUT_SHARE
+    out = time_below_s(sent, fault.begin_s, limit, until_s=fault.end_s)
     found = {"out_ms": _ms(out)}
-    if until is not None:
-        found["reuse_ms"] = _ms(reuse_s(sent, until))
+    if fault.mended:
+        found["reuse_ms"] = _ms(reuse_s(sent, fault.end_s))
     return found
 
 
-def _mrc(played: Played, end_s: float, out_ms: float | None, case: Case) -> dict[str, Any]:
-    """What MRC knows of itself: packets sent again, needlessly, and lost once the path was out."""
+def _grown(report: dict[str, Any], column: str, played: Played, begin_s: float) -> float:
+    """What a counter grew by from a time to the end of the measured time."""
+    counter = series(report, column, played.begin_s)
+    return counter.at(played.end_s - played.begin_s) - counter.at(begin_s)
 
-    def grown(column: str, begin_s: float = 0.0) -> float:
-        counter = series(played.sender, column, played.begin_s)
-        return counter.at(end_s) - counter.at(begin_s)
 
-    packets = grown("packets_sent")
-    found: dict[str, Any] = {
+def _mrc(played: Played, end_s: float) -> dict[str, Any]:
+    """What MRC knows of itself: packets sent again, needlessly, and what became of its paths."""
+    packets = _grown(played.sender, "packets_sent", played, 0.0)
+    again = _grown(played.sender, "packets_retransmitted", played, 0.0)
+    needless = _grown(played.receiver, "duplicates", played, 0.0)
+    return {
         "packets_sent": packets,
-        "resent_share": grown("packets_retransmitted") / packets if packets else None,
-        "spurious_share": _duplicates(played, end_s) / packets if packets else None,
-        "timeouts": grown("timeouts"),
+        "resent_share": again / packets if packets else None,
+        "spurious_share": needless / packets if packets else None,
+        "timeouts": _grown(played.sender, "timeouts", played, 0.0),
         "ev_events": [
             {**e, "t": round(e["t"] - played.begin_s, 6)}
             for e in played.sender.get("events", [])
             if 0 <= e["t"] - played.begin_s <= end_s
         ],
     }
-    if out_ms is not None and case.fault is not None and case.mend is None:
-        late = _after(case, played, case.fault.at_s) + out_ms / 1e3 + SETTLE_S
-        if late < end_s and grown("packets_sent", late):
-            found["late_loss_share"] = grown("lost", late) / grown("packets_sent", late)
-    return found
 
 
-def _duplicates(played: Played, end_s: float) -> float:
-    counter = series(played.receiver, "duplicates", played.begin_s)
-    return counter.at(end_s) - counter.at(0.0)
+def _late(played: Played, from_s: float, end_s: float) -> dict[str, Any]:
+    """Packets lost once the path was out of use, as a share of those sent then."""
+    packets = _grown(played.sender, "packets_sent", played, from_s) if from_s < end_s else 0.0
+    lost = _grown(played.sender, "lost", played, from_s)
+    return {"late_loss_share": lost / packets} if packets else {}
 
 
 def rates(played: Played, step_s: float = 0.02) -> dict[str, Any]:

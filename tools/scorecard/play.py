@@ -70,18 +70,11 @@ def _watch(stage: Stage, case: Case, sender: _Process, receiver: _Process) -> Pl
     wire = stage.wire()
     cpu = {name: end.cpu_s() for name, end in ends.items()}
     played.begin_s = time.monotonic()
-    for event in case.events:
-        _sleep_until(played.begin_s + event.at_s)
-        played.faults.append(stage.apply(event))
-    _sleep_until(played.begin_s + case.seconds)
+    played.faults = stage.play(case, played.begin_s)
     played.end_s = time.monotonic()
     played.cpu_s = {name: end.cpu_s() - cpu[name] for name, end in ends.items()}
     played.wire = stage.wire() - wire
     return played
-
-
-def _sleep_until(t_s: float) -> None:
-    time.sleep(max(0.0, t_s - time.monotonic()))
 
 
 class _Process:

@@ -13,6 +13,7 @@ from os import sched_getaffinity
 from pathlib import Path
 from typing import Any
 
+from mrc.lab import FabricUnavailableError
 from tools.scorecard import judge
 from tools.scorecard.cases import PLANES, Case
 from tools.scorecard.peers import Peer, congestion_control, mrc
@@ -50,11 +51,16 @@ def carry_out(plan: Plan, folder: Path, say: Callable[[str], None]) -> dict[str,
     """Run everything; a peer that fails is a record, too. FabricError: no fabric here."""
     records: list[dict[str, Any]] = []
     unverified: list[str] = []
+    not_run: dict[str, str] = {}
     end_s = time.monotonic() + plan.seconds
     for shape in plan.shapes:
         if any(peer.key == "mrc" for peer in plan.peers):
             unverified += _verify(plan, shape, folder, say)
         for case in plan.cases:
+            if why := _cannot(shape, case, folder):
+                say(f"{case.key} is not run: {why}")
+                not_run[case.key] = why
+                continue
             for number in range(plan.runs):
                 # Everybody in one fabric, and nobody always first.
                 first = number % max(len(plan.peers), 1)
@@ -77,7 +83,20 @@ def carry_out(plan: Plan, folder: Path, say: Callable[[str], None]) -> dict[str,
         },
         "records": records,
         "unverified": unverified,
+        "not_run": not_run,
     }
+
+
+def _cannot(shape: Shape, case: Case, folder: Path) -> str:
+    """Why the fabric cannot play a case; empty when it can."""
+    if not case.script and not case.before:
+        return ""
+    try:
+        with stage(shape, folder) as here:
+            here.prepare(case)
+    except FabricUnavailableError as error:
+        return str(error)
+    return ""
 
 
 def _one(shape: Shape, case: Case, peer: Peer, number: int, folder: Path) -> dict[str, Any]:
@@ -103,7 +122,7 @@ def _one(shape: Shape, case: Case, peer: Peer, number: int, folder: Path) -> dic
 
 
 def _seen(peer: Peer, case: Case, here: Stage, played: Played) -> dict[str, Any]:
-    found = judge.figures(peer, case, here.shape, played)
+    found = judge.figures(peer, case, here.shape, here.fabric.spec.shape, played)
     events = found.pop("ev_events", [])
     return {
         "faults": [{**f, "t_s": f["t_s"] - played.begin_s} for f in played.faults],

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mrc.lab import Fabric, FabricSpec, Mode, Spine, config
-from mrc.lab.faults import drop_program
-from tools.scorecard.cases import PLANES, Case, Event
+from mrc.fabric import parse_script
+from mrc.lab import Fabric, FabricSpec, Mode
+from mrc.lab.player import Player
+from tools.scorecard.cases import PLANES, Case
 from tools.scorecard.roads import SYSCTLS, mptcp_lines, road_lines
 
 RATE_MBIT = 500
@@ -65,6 +66,7 @@ class Stage:
         """``folder`` takes the EV profiles."""
         self.fabric = fabric
         self.shape = shape
+        self._player = Player(fabric.spec.shape, fabric.faults.apply, time.monotonic_ns)
         self.profiles = [folder / f"host{host.index + 1}.toml" for host in fabric.hosts]
         planes = "".join(
             f'\n[[plane]]\nnumber = {p}\ninterface = "plane{p}"\n' for p in range(1, PLANES + 1)
@@ -99,72 +101,37 @@ class Stage:
     # -- faults ------------------------------------------------------------------------------
 
     def prepare(self, case: Case) -> None:
-        """What the case wants before anybody sends."""
-        for event in case.before:
-            self.apply(event)
+        """What the case wants before anybody sends.
 
-    def apply(self, event: Event) -> dict[str, Any]:
-        """Do it; returns what was done, from when to when (CLOCK_MONOTONIC, s)."""
-        faults, spines = self.fabric.faults, self._spines(event.planes)
-        begin = time.monotonic()
-        match event.do:
-            case "fail":
-                faults.cut(*spines)
-            case "heal":
-                faults.heal(*spines)
-            case "loss":
-                self._lose(event.planes, event.value)
-            case "down" | "up":
-                for plane in event.planes:
-                    self._port(plane, up=event.do == "up")
-            case _:
-                raise NotImplementedError(f"this fabric has no {event.do}")
-        return {
-            "what": event.do,
-            "planes": event.planes,
-            "value": event.value,
-            "t_s": begin,
-            "took_s": time.monotonic() - begin,
-        }
-
-    def _lose(self, planes: Sequence[int], probability: float) -> None:
-        """Random loss at the last hop, in both directions.
-
-        A train would be lost as one: it is cut up before. Nowhere earlier than needed, since single
-        packets cost each hop, and this machine has two cores to be four switches.
+        FabricUnavailableError: this fabric cannot do what the case asks for.
         """
-        program = drop_program(probability)
-        for host in self.fabric.hosts:
-            lines = []
-            for plane in planes:
-                dev = f"plane{plane}"
-                cut = ["link set dev host gso_max_segs 1"]
-                self.fabric.client.batch(config.t0_ns(plane, host.index), "ip", cut)
-                place = f"dev {dev} ingress pref 1 handle 1 protocol all"
-                lines += [
-                    f"qdisc replace dev {dev} clsact",
-                    f"filter replace {place} bpf da bytecode '{program}'",
-                ]
-            self.fabric.client.batch(host.ns, "tc", lines)
+        script = parse_script(case.before)
+        self.fabric.faults.require(fault.kind for fault in (*script, *case.faults))
+        self._player.add(script)
+        self._player.advance()
 
-    def _port(self, plane: int, *, up: bool) -> None:
-        if not up:
-            self.fabric.faults.link_down(plane, SENDER)
-            return
-        # As link_up, which then waits for silence on the wire: here there is none.
-        spec, ns = self.fabric.spec, config.t0_ns(plane, SENDER)
-        lines = ["link set host up", *config.namespace_lines(spec)[ns]]
-        self.fabric.client.batch(ns, "ip", lines)
+    def play(self, case: Case, begin_s: float) -> list[dict[str, Any]]:
+        """The case's script from a time on; returns what happened. Ends with the measured time.
 
-    def _spines(self, planes: Sequence[int]) -> list[Spine]:
-        spines = range(1, self.fabric.spec.spines + 1)
-        return [(plane, spine) for plane in planes for spine in spines]
+        Times are CLOCK_MONOTONIC, in s: ``t_s`` is just before a change, ``took_s`` how long it
+        took.
+        """
+        self._player.add(case.faults, start_ns=round(begin_s * 1e9))
+        end_s = begin_s + case.seconds
+        happened: list[dict[str, Any]] = []
+        while (due_ns := self._player.due()) is not None and due_ns / 1e9 < end_s:
+            _sleep_until(due_ns / 1e9)
+            now = time.monotonic()
+            for change in self._player.advance():
+                what = change.what if change.on else f"end of {change.what}"
+                took_s = change.done_ns / 1e9 - now
+                happened.append({"what": what, "on": change.on, "t_s": now, "took_s": took_s})
+        _sleep_until(end_s)
+        return happened
 
 
-def unsupported(case: Case) -> str:
-    """Why the fabric cannot play a case; empty when it can."""
-    missing = {e.do for e in (*case.before, *case.events)} - {"fail", "heal", "down", "up", "loss"}
-    return f"the fabric has no {', '.join(sorted(missing))} yet" if missing else ""
+def _sleep_until(t_s: float) -> None:
+    time.sleep(max(0.0, t_s - time.monotonic()))
 
 
 @contextmanager
