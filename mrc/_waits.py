@@ -76,12 +76,17 @@ class _Waiters:
 
 
 class Gate:
-    """A count of permits, given in order of asking; fail() turns all asking into an error."""
+    """A count of permits, given in order of asking; fail() turns all asking into an error.
 
-    __slots__ = ("_error", "_free", "_waiters")
+    Whoever waits takes up its permit a turn of the loop after it was given. Until then those who
+    come wait too, whatever is left, or they would pass by.
+    """
+
+    __slots__ = ("_ahead", "_error", "_free", "_waiters")
 
     def __init__(self, permits: int) -> None:
         self._free = permits
+        self._ahead = 0  # permits given to waiters that have not run since
         self._waiters = _Waiters()
         self._error: Exception | None = None
 
@@ -91,7 +96,7 @@ class Gate:
             raise self._error.with_traceback(None)
 
     def try_acquire(self) -> bool:
-        """Take a permit if one is left."""
+        """Take a permit if one is left, whoever waits for the loop."""
         self.check()
         if self._free == 0:
             return False
@@ -100,15 +105,25 @@ class Gate:
 
     async def acquire(self) -> None:
         """Take a permit, waiting for it. When cancelled, none was taken."""
-        if not self.try_acquire() and not await self._waiters.wait():
+        self.check()
+        if self._ahead == 0 and self.try_acquire():
+            return
+        given = await self._waiters.wait()
+        self._ahead -= 1
+        if not given:
             self.release()  # the permit came together with the cancellation
             raise asyncio.CancelledError
+        self._give()
 
     def release(self, permits: int = 1) -> None:
         """Permits go to those who wait, first come first served; the rest stays."""
-        while permits > 0 and self._waiters.wake():
-            permits -= 1
         self._free += permits
+        self._give()
+
+    def _give(self) -> None:
+        while self._free > 0 and self._waiters.wake():
+            self._free -= 1
+            self._ahead += 1
 
     def fail(self, exc: Exception) -> None:
         """Every acquire, waiting or to come, raises exc."""

@@ -47,6 +47,42 @@ async def test_gate_does_not_let_newcomers_pass_those_who_wait():
     await waiter
 
 
+async def test_gate_keeps_order_when_one_comes_between_a_permit_and_its_waiter():
+    gate, order = Gate(0), []
+
+    async def enter(i):
+        await gate.acquire()
+        order.append(i)
+
+    first = asyncio.create_task(enter(0))
+    await asyncio.sleep(0)
+    rest = [asyncio.create_task(enter(i)) for i in (1, 2, 3)]  # run before the first is woken
+    gate.release(3)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert order[:1] == [0]
+    gate.release()
+    await asyncio.gather(first, *rest)
+    assert order == [0, 1, 2, 3]
+
+
+async def test_gate_hands_on_what_came_with_a_cancellation_in_order():
+    gate, order = Gate(0), []
+
+    async def enter(i):
+        await gate.acquire()
+        order.append(i)
+
+    tasks = [asyncio.create_task(enter(i)) for i in range(2)]
+    await asyncio.sleep(0)
+    tasks += [asyncio.create_task(enter(i)) for i in (2, 3)]
+    gate.release(3)
+    tasks[0].cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert order == [1, 2, 3]
+    assert not gate.try_acquire()
+
+
 async def test_gate_fails_all():
     gate = Gate(0)
     waiters = [asyncio.ensure_future(gate.acquire()) for _ in range(3)]
