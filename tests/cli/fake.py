@@ -255,10 +255,10 @@ class FakeNet:
         self._server: FakeServer | None = None
 
     def release(self) -> None:
-        """The stalled writes go on, and no further ones stall."""
+        """The stalled writes go on, behind those that were on their way; no further ones stall."""
         self.stall_at = None
         for *_, place in self.stalled:
-            place()
+            asyncio.get_running_loop().call_soon(place)
         self.stalled.clear()
 
     async def listen(self, address: str, **options: Any) -> FakeServer:
