@@ -9,7 +9,7 @@ from typing import SupportsIndex, cast
 
 from .errors import MrcUsageError
 
-__all__ = ["U32_MAX", "bytes_of", "nanoseconds", "seconds", "whole"]
+__all__ = ["U32_MAX", "bytes_of", "nanoseconds", "real", "seconds", "whole"]
 
 U32_MAX = (1 << 32) - 1
 
@@ -23,6 +23,15 @@ def whole(name: str, value: object, low: int, high: int) -> int:
     if not low <= number <= high:
         raise MrcUsageError(f"{name} {number} is not in {low}..{high}")
     return number
+
+
+def real(name: str, value: object, high: float) -> float:
+    """The value, a number in 0..high; infinity and NaN are none."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise MrcUsageError(f"{name} {value!r:.60} is not a number")
+    if not 0 <= value <= high:
+        raise MrcUsageError(f"{name} {value!r:.60} is not in 0..{high:g}")
+    return value
 
 
 def bytes_of(name: str, value: object, size: int) -> bytes:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from ._check import U32_MAX, real, whole
 from ._children import Owned
 from ._typed import check_fields, typed
 from .device import Context
@@ -16,13 +17,35 @@ __all__ = ["CcInfo", "CcProfile", "Controller", "NsccConfig"]
 
 _NO_LIMIT = 2**64 - 1
 
+# Bounds of mrc_cc.c and mrc_nscc.c, by the names that they have here.
+_RTT_MAX_NS = 10 * 10**9
+_BYTES_MAX = 2**63 - 1
+_WHOLE = {
+    "base_rtt": _RTT_MAX_NS,
+    "target_delay": _RTT_MAX_NS,
+    "max_cwnd": _BYTES_MAX,
+    "adjust_bytes_threshold": U32_MAX,
+    "adjust_period_threshold": _RTT_MAX_NS,
+    "qa_threshold": 2**64 - 1,
+}
+_REAL = {
+    "qa_gate": 32.0,
+    "eta": 1e12,
+    "fi": 1e12,
+    "fi_scale": 1e6,
+    "gamma": 1.0,
+    "max_md_jump": 1.0,
+}
+_NETWORK = {"link_bps": 10**13, "base_rtt_ns": _RTT_MAX_NS, "window": _BYTES_MAX}
+
 
 @dataclass(frozen=True, slots=True)
 class NsccConfig:
     """Parameters by their API names (C.5, E.4); 0 derives the default from rate and base RTT.
 
-    Times in ns, max_cwnd, adjust_bytes_threshold, fi and eta in bytes, qa_gate as log2, the rest
-    plain numbers.
+    Times in ns, up to 10 s (qa_threshold: any), max_cwnd, adjust_bytes_threshold, fi and eta in
+    bytes, qa_gate as log2, up to 32, gamma and max_md_jump up to 1. check() and whatever takes it:
+    MrcUsageError names what is out of range.
     """
 
     base_rtt: int = 0
@@ -41,6 +64,15 @@ class NsccConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+    def check(self) -> None:
+        """MrcUsageError: a parameter is no number, or out of range."""
+        for name, high in _WHOLE.items():
+            whole(name, getattr(self, name), 0, high)
+        for name, limit in _REAL.items():
+            real(name, getattr(self, name), limit)
+        if 0 < self.max_cwnd < PATH_MTUS[0]:
+            raise MrcUsageError(f"max_cwnd {self.max_cwnd} holds no packet of any path MTU")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +98,11 @@ class CcProfile:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        for name, high in _NETWORK.items():
+            whole(name, getattr(self, name), 0, high)
         if self.kind is CcKind.FIXED and self.window < 1:
             raise MrcUsageError("a fixed window needs its size in bytes")
-        for name in ("window", "link_bps", "base_rtt_ns"):
-            if getattr(self, name) < 0:
-                raise MrcUsageError(f"{name} {getattr(self, name)} is negative")
+        self.nscc.check()
 
     def native(self, path_mtu: int) -> dict[str, int | float | bool]:
         """The fields of struct mrc_cc_cfg."""
@@ -133,6 +165,9 @@ class Controller(Owned):
     def __init__(self, ctx: Context, profile: CcProfile, path_mtu: int) -> None:
         if path_mtu not in PATH_MTUS:
             raise MrcUsageError(f"path MTU {path_mtu} is not one of {PATH_MTUS}")
+        window = profile.nscc.max_cwnd or profile.window
+        if profile.kind is CcKind.NSCC and 0 < window < path_mtu:
+            raise MrcUsageError(f"a window of {window} bytes is less than the path MTU {path_mtu}")
         self.ctx = ctx
         self.profile = profile
         self.number = ctx.pump.cc_create(profile.native(path_mtu))

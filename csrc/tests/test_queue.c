@@ -119,6 +119,25 @@ TEST(queue__classes_share_by_weight)
     CHECK_EQ(q.stats.packets[SIM_CONTROL], 200);
 }
 
+/* All three, cut packets too, whoever of them is small. */
+TEST(queue__cut_packets_have_their_share)
+{
+    static const uint32_t want[SIM_CLASSES] = {100, 200, 300};
+    const struct sim_queue_cfg cfg = {.rate_bps = BYTE_A_NS, .weight = {1, 2, 3}};
+    struct sim_queue q;
+    static struct sim_item item[1800];
+    sim_queue_init(&q, &cfg, 1);
+    for (int i = 0; i < 1800; i++) {
+        item[i] = data();
+        item[i].cls = (uint8_t)(i % SIM_CLASSES);
+        sim_queue_push(&q, &item[i], 0);
+    }
+    for (int i = 0; i < 600; i++)
+        CHECK(sim_queue_pop(&q, sim_queue_deadline(&q)) != NULL);
+    for (int c = 0; c < SIM_CLASSES; c++)
+        CHECK(q.stats.packets[c] >= want[c] - 2 && q.stats.packets[c] <= want[c] + 2);
+}
+
 TEST(queue__a_class_that_was_empty_does_not_claim_the_past)
 {
     const struct sim_queue_cfg cfg = {.rate_bps = BYTE_A_NS};

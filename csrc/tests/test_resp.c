@@ -335,6 +335,35 @@ TEST(resp__a_probe_is_answered_at_once)
     resp_close();
 }
 
+/* B.11: the answer shows what the tracker holds at that moment, as any SACK does. */
+TEST(resp__a_probe_is_told_the_present_bitmap)
+{
+    resp_open(false);
+    const struct mrc_pkt probe = {
+        .opcode = MRC_OP_PROBE, .dqp = resp.r.s[1].qpn, .probe_id = 7, .ftype = 1};
+    resp_begin();
+    resp_only(2);
+    resp_only(4);
+    (void)resp_take();
+    resp_give(&probe);
+    CHECK_EQ(resp_take(), 1);
+    CHECK(SACK->pr && SACK->cack_psn == RESP_FIRST && SACK->sack_offset == 1);
+    CHECK_EQ(SACK->sack_bitmap, 0xA); /* though it was told before */
+    CHECK_EQ(SACK->ooo_count, 2);
+    resp_only(3);
+    (void)resp_take();
+    resp_give(&probe);
+    CHECK_EQ(resp_take(), 1);
+    CHECK_EQ(SACK->sack_bitmap, 0xE);
+    resp_only(1); /* and what it closes */
+    (void)resp_take();
+    resp_give(&probe);
+    CHECK_EQ(resp_take(), 1);
+    CHECK(SACK->cack_psn == RESP_FIRST + 4 && SACK->sack_bitmap == 0 && SACK->ooo_count == 0);
+    CHECK_EQ(SACK->rcvd_bytes, (5 * FULL + 255) / 256);
+    resp_close();
+}
+
 /* Trigger 6. */
 TEST(resp__a_second_sack_once_the_gap_behind_an_ar_closes)
 {

@@ -226,3 +226,34 @@ TEST(resp_skip__more_evs_than_are_watched)
         CHECK(!mrc_rxev_good(&x, 7));
     CHECK_EQ(x.used, 0);
 }
+
+/* ---- H17: the state of our ports is told by endpoint operations only ---- */
+
+static struct mrc_pkt sack_with_planes(uint32_t local_up, uint32_t remote_up)
+{
+    resp_open(true);
+    CHECK_EQ(mrc_path_planes_set(resp_engine(), resp.r.s[1].path_id, local_up, remote_up), MRC_OK);
+    struct mrc_pkt p = resp_pkt(3, MRC_OP_WRITE_ONLY);
+    p.a = p.ts = true;
+    p.tx_timestamp = 0x4242;
+    resp_give_as(&p, RIG_EV0 + 1, 3);
+    (void)resp_take();
+    const struct mrc_pkt sack = *SACK;
+    resp_close();
+    return sack;
+}
+
+TEST(resp_sack__says_nothing_of_ports)
+{
+    const struct mrc_pkt all = sack_with_planes(MRC_PLANES_ALL, MRC_PLANES_ALL);
+    const struct mrc_pkt one = sack_with_planes(1u << 1, MRC_PLANES_ALL);
+    const struct mrc_pkt other = sack_with_planes(MRC_PLANES_ALL, 1u << 2);
+    uint8_t want[64];
+    uint8_t got[64];
+    const size_t n = mrc_wire_encode(want, &all);
+    CHECK_EQ(all.opcode, MRC_OP_SACK);
+    CHECK_EQ(mrc_wire_encode(got, &one), n);
+    CHECK_MEM(got, want, n);
+    CHECK_EQ(mrc_wire_encode(got, &other), n);
+    CHECK_MEM(got, want, n);
+}

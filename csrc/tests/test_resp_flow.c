@@ -350,6 +350,22 @@ TEST(resp_mpr__follows_the_pool)
     resp_close();
 }
 
+/* B.12: 0 would be no news to the sender, who would go on with a window that is no more. */
+TEST(resp_mpr__never_says_nothing)
+{
+    resp_open(true);
+    resp_load()->ooo_max = 200;
+    for (uint32_t i = 0; i < 60; i++) { /* the share that leaves less than a unit, and more */
+        resp_load()->ooo_used = resp_qp()->resp.rx.ooo_count = 70 + i;
+        CHECK(asked(i)->mpr >= 1);
+        CHECK_EQ(resp_qp()->resp.rx.target, SACK->mpr * 128u);
+    }
+    resp_load()->ooo_used = resp_qp()->resp.rx.ooo_count = 100;
+    CHECK_EQ(asked(60)->mpr, 1);
+    resp_load()->ooo_used = resp_qp()->resp.rx.ooo_count = 0;
+    resp_close();
+}
+
 /* A gap that never closes holds half of a pool at most, of what is left the next one half, and so
  * on: whoever comes late finds room. */
 TEST(resp_flow__no_queue_pair_takes_a_whole_pool)

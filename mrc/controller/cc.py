@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 from dataclasses import dataclass
+from typing import Any
 
 from mrc.cc import CcProfile, NsccConfig
 from mrc.errors import MrcUsageError
@@ -54,6 +55,13 @@ class ManagedCcProfile(Managed[CcAttr]):
     def _name(attr: CcAttr) -> str | None:
         name = attr.algorithm
         return None if name is None or isinstance(name, Unset) else ALIASES.get(name, name)
+
+    def _check_values(self, given: dict[str, Any]) -> None:
+        if isinstance(config := given.get("config"), NsccConfig):
+            try:
+                config.check()
+            except MrcUsageError as exc:
+                self.refuse(errno.EINVAL, str(exc))
 
     def _check(self, attr: CcAttr) -> None:
         name = self._name(attr)

@@ -65,6 +65,7 @@ class Managed(Generic[AttrT]):
         self._check_step(to)
         if given and self.state is ProfileState.ONLINE:
             self._check_online_change(given)
+        self._check_values(given)
         new = replace(self.attr, **given)
         if to is not ProfileState.INIT:
             self._check_complete(new, to)
@@ -77,6 +78,9 @@ class Managed(Generic[AttrT]):
         return self._users() != ""
 
     # -- what the kinds of profiles fill in ----------------------------------------------------
+
+    def _check_values(self, given: dict[str, Any]) -> None:
+        """EINVAL: a value that is right in no state, whatever the others are."""
 
     def _check(self, attr: AttrT) -> None:
         """EINVAL: the values, complete for OFFLINE, are not acceptable."""

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+import math
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 
 import mrc
+from mrc.controller import CcAttr
 from tests.unit.sides import completions
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "congestion-control.md"
@@ -39,7 +42,8 @@ def test_settings_have_the_names_of_the_api_and_no_others():
 
 @pytest.mark.parametrize("name", API)
 def test_each_setting_reaches_its_field(name):
-    value: Any = True if name == "disable_qa" else 17
+    small: dict[str, Any] = {"disable_qa": True, "gamma": 0.17, "max_md_jump": 0.17, "qa_gate": 17}
+    value = small.get(name, 1017)
     there = mrc.CcProfile(nscc=mrc.NsccConfig(**{name: value})).native(4096)
     plain = mrc.CcProfile().native(4096)
     assert there[API[name]] == value
@@ -87,6 +91,39 @@ def test_without_congestion_control_there_is_no_limit(context):
     info = mrc.Controller(context, mrc.CcProfile(mrc.CcKind.NONE), 1024).query()
     assert info.cwnd_bytes is None
     assert info.max_wnd_bytes is None
+
+
+_NUMBERS = ["qa_gate", "eta", "fi", "fi_scale", "gamma", "max_md_jump"]
+_COUNTS = [f.name for f in fields(mrc.NsccConfig) if f.name not in [*_NUMBERS, "disable_qa"]]
+_IMPOSSIBLE = [
+    *((name, value) for name in _NUMBERS for value in (math.nan, math.inf, -0.5, 1e13)),
+    *((name, value) for name in _COUNTS for value in (-1, 2**64)),
+    ("gamma", 5.0),
+    ("max_md_jump", 1.5),
+    ("max_cwnd", 100),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), _IMPOSSIBLE)
+def test_what_no_controller_can_be_is_refused_by_name(name, value):
+    config = mrc.NsccConfig(**{name: value})
+    with pytest.raises(mrc.MrcUsageError, match=f"^{name} "):
+        mrc.CcProfile(nscc=config)
+
+
+@pytest.mark.parametrize(("name", "value"), _IMPOSSIBLE)
+def test_a_profile_is_refused_when_it_is_configured(name, value, control, refused):
+    profile = control.create_cc_profile()
+    attr = CcAttr(config=mrc.NsccConfig(**{name: value}))
+    with refused(errno.EINVAL, f"{name} "):
+        profile.modify(attr)
+    assert profile.attr.config is None
+
+
+@pytest.mark.parametrize(("name", "high"), [("gamma", 1.0), ("qa_gate", 32.0), ("fi", 1e12)])
+def test_the_ends_of_a_range_are_in_it(name, high, context):
+    config = mrc.NsccConfig(**{name: high})
+    mrc.Controller(context, mrc.CcProfile(nscc=config), 4096).close()
 
 
 def test_closed_controller_cannot_be_asked(context):

@@ -120,11 +120,26 @@ def test_path_and_controller_are_held_by_their_queue_pair(sides):
 
 
 @pytest.mark.parametrize(
-    "bad", [{"kind": mrc.CcKind.FIXED}, {"link_bps": -1}, {"base_rtt_ns": -1}, {"window": -1}]
+    ("bad", "says"),
+    [
+        ({"kind": mrc.CcKind.FIXED}, "a fixed window needs its size"),
+        ({"kind": "nscc"}, "'nscc' is no CcKind"),
+        ({"link_bps": -1}, "link_bps -1 is not in 0"),
+        ({"link_bps": 10**14}, "link_bps"),
+        ({"base_rtt_ns": -1}, "base_rtt_ns -1"),
+        ({"base_rtt_ns": 1.5}, "base_rtt_ns 1.5 is not a whole number"),
+        ({"window": -1}, "window -1"),
+        ({"nscc": mrc.NsccConfig(gamma=5.0)}, "gamma 5.0 is not in 0..1"),
+    ],
 )
-def test_controller_profiles(bad):
-    with pytest.raises(mrc.MrcUsageError):
+def test_controller_profiles(bad, says):
+    with pytest.raises(mrc.MrcUsageError, match=says):
         mrc.CcProfile(**bad)
+
+
+def test_a_window_holds_a_packet(context):
+    with pytest.raises(mrc.MrcUsageError, match="512 bytes is less than the path MTU 1024"):
+        mrc.Controller(context, mrc.CcProfile(window=512), 1024)
 
 
 def test_controller_mtu(context):
