@@ -33,6 +33,7 @@
 #include "mrc_qp.c"
 #include "mrc_qp_attr.c"
 #include "mrc_ep_addr.c"
+#include "mrc_qp_why.c"
 #include "mrc_ep.c"
 #include "mrc_engine.c"
 #include "mrc_engine_sched.c"

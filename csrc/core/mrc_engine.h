@@ -111,6 +111,9 @@ int mrc_qp_create(struct mrc_engine *e, void *mem, const struct mrc_qp_init *ini
  * packets of its former life find nobody. STATE, INVAL, NOENT: nothing was changed. */
 int mrc_qp_modify(struct mrc_engine *e, uint32_t qpn, const struct mrc_qp_attr *attr, uint32_t mask,
                   mrc_ns now);
+/* What the last mrc_qp_modify of this QP refused (qpn 0: mrc_qp_create), with that result, in
+ * words: "rx_penalty: out of range". Returns the length; 0: nothing to say. */
+size_t mrc_qp_refusal(const struct mrc_engine *e, uint32_t qpn, int err, char *out, size_t size);
 /* What the mask names, the rest zero; in every state. */
 int mrc_qp_query(const struct mrc_engine *e, uint32_t qpn, struct mrc_qp_attr *attr, uint32_t mask);
 const struct mrc_qp_rule *mrc_qp_rule(uint32_t i); /* rows of C.3; NULL after the last */

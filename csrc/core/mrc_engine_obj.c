@@ -259,6 +259,8 @@ int mrc_qp_create(struct mrc_engine *e, void *mem, const struct mrc_qp_init *ini
     struct mrc_cq *rcq = mrc_cq_get(&e->env.cqs, init->recv_cq);
     if (mem == NULL || mrc_qp_bytes(init) == 0 || scq == NULL || rcq == NULL)
         return MRC_ERR_INVAL;
+    if (scq->overrun || rcq->overrun)
+        return MRC_ERR_STATE;
     for (uint32_t n = 0; n < e->cfg.qp_max; n++) {
         const uint32_t i = (e->qp_next + n) % e->cfg.qp_max;
         if (e->qp[i] != NULL)
@@ -307,8 +309,9 @@ static void eng_rejoin(struct mrc_engine *e, struct mrc_qp *q, const struct mrc_
     }
 }
 
-static int eng_refs(const struct mrc_engine *e, const struct mrc_qp_attr *a, uint32_t mask,
-                    struct mrc_qp_refs *out)
+/* Which of the ids stand for nothing: mask bits. An unknown controller is out of range. */
+static uint32_t eng_refs(const struct mrc_engine *e, const struct mrc_qp_attr *a, uint32_t mask,
+                         struct mrc_qp_refs *out)
 {
     memset(out, 0, sizeof *out);
     if ((mask & MRC_QP_PATH) != 0 && a->path < e->cfg.path_max)
@@ -316,13 +319,13 @@ static int eng_refs(const struct mrc_engine *e, const struct mrc_qp_attr *a, uin
     if ((mask & MRC_QP_CC) != 0 && a->cc < e->cfg.cc_max)
         out->cc = e->cc[a->cc].cc;
     if ((mask & MRC_QP_PATH) != 0 && out->path == NULL)
-        return MRC_ERR_NOENT;
+        return MRC_QP_PATH;
     if ((mask & MRC_QP_HINT) == 0 || a->hint == MRC_HINT_NONE)
-        return MRC_OK;
+        return 0;
     if (a->hint >= e->cfg.hint_max || !e->hint[a->hint].used)
-        return MRC_ERR_NOENT;
+        return MRC_QP_HINT;
     out->hint = &e->hint[a->hint].hint;
-    return MRC_OK;
+    return 0;
 }
 
 int mrc_qp_modify(struct mrc_engine *e, uint32_t qpn, const struct mrc_qp_attr *attr, uint32_t mask,
@@ -332,13 +335,14 @@ int mrc_qp_modify(struct mrc_engine *e, uint32_t qpn, const struct mrc_qp_attr *
     struct mrc_qp_refs refs;
     if (q == NULL)
         return MRC_ERR_NOENT;
-    int err = eng_refs(e, attr, mask, &refs);
-    if (err != MRC_OK)
-        return err;
+    q->refused = eng_refs(e, attr, mask, &refs);
+    q->refused_why = MRC_QP_WHY_NOENT;
+    if (q->refused != 0)
+        return MRC_ERR_NOENT;
     e->now = now;
     const struct mrc_qp_attr old = q->attr;
     const struct mrc_qp_refs had = {q->path, q->cc, q->hint};
-    err = mrc_qp_apply(q, attr, mask, &refs, now);
+    const int err = mrc_qp_apply(q, attr, mask, &refs, now);
     if (err != MRC_OK)
         return err;
     eng_rejoin(e, q, &old, &had);

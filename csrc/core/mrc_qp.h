@@ -4,7 +4,8 @@
  * flushed. Knows nothing of other QPs.
  *
  *   mrc_qp.c        creation, packets, time, work, the end
- *   mrc_qp_attr.c   the state table, attributes, transitions */
+ *   mrc_qp_attr.c   the state table, attributes, transitions
+ *   mrc_qp_why.c    what was refused, in words */
 #ifndef MRC_QP_H
 #define MRC_QP_H
 
@@ -12,6 +13,18 @@
 #include "mrc_list.h"
 #include "mrc_req.h"
 #include "mrc_resp.h"
+
+/* Why attributes were refused. */
+enum mrc_qp_why {
+    MRC_QP_WHY_NONE,
+    MRC_QP_WHY_RANGE,
+    MRC_QP_WHY_NOENT,   /* the id stands for nothing */
+    MRC_QP_WHY_MISSING, /* the transition needs it */
+    MRC_QP_WHY_PLACE,   /* the state or transition does not take it */
+    MRC_QP_WHY_FIXED,   /* B.12: the window, without dynamic MPR */
+    MRC_QP_WHY_QUEUED,  /* B.8: max_wimm 0 under a queued immediate */
+    MRC_QP_WHY_OVERRUN, /* its completion queue takes nothing */
+};
 
 struct mrc_qp {
     struct mrc_env *env;
@@ -35,6 +48,8 @@ struct mrc_qp {
     struct mrc_link urgent;    /* has a probe or query due */
     uint8_t turn_left;         /* packets left of a turn that was broken off; 0: a new turn */
     bool again;                /* `data` is in the list of those that send again */
+    uint8_t refused_why;       /* enum mrc_qp_why: of the last mrc_qp_apply, ... */
+    uint32_t refused;          /* ... and which attributes, MRC_QP_* */
 };
 
 size_t mrc_qp_bytes(const struct mrc_qp_init *init); /* 0: out of range */

@@ -33,24 +33,36 @@ const struct mrc_qp_rule *mrc_qp_rule(uint32_t i)
     return i < sizeof qp_rules / sizeof *qp_rules ? &qp_rules[i] : NULL;
 }
 
+static int qp_refuse(struct mrc_qp *q, enum mrc_qp_why why, uint32_t mask, int err)
+{
+    q->refused_why = (uint8_t)why;
+    q->refused = mask;
+    return err;
+}
+
 /* STATE: C.3 has no such transition. INVAL: an attribute is missing, or has no place in it. */
-static int qp_check_rule(const struct mrc_qp *q, uint8_t to, uint32_t mask)
+static int qp_check_rule(struct mrc_qp *q, uint8_t to, uint32_t mask)
 {
     const bool transition = (mask & MRC_QP_STATE) != 0;
     const struct mrc_qp_rule *r;
     mask &= ~(uint32_t)MRC_QP_STATE;
     if (transition && (to == MRC_QPS_ERR || to == MRC_QPS_RESET)) /* from any state */
-        return mask == 0 ? MRC_OK : MRC_ERR_INVAL;
+        return mask == 0 ? MRC_OK : qp_refuse(q, MRC_QP_WHY_PLACE, mask, MRC_ERR_INVAL);
     for (uint32_t i = 0; (r = mrc_qp_rule(i)) != NULL; i++) {
         if (transition == (r->from == r->to)) /* the state it is in is no place to go to */
             continue;
         if (r->from != q->attr.state || r->to != (transition ? to : q->attr.state))
             continue;
-        if ((mask & ~(r->required | r->optional)) != 0)
-            return transition ? MRC_ERR_INVAL : MRC_ERR_STATE;
-        return ((mask | q->set) & r->required) == r->required ? MRC_OK : MRC_ERR_INVAL;
+        const uint32_t alien = mask & ~(r->required | r->optional);
+        const uint32_t missing = r->required & ~(mask | q->set);
+        if (alien != 0)
+            return qp_refuse(q, MRC_QP_WHY_PLACE, alien,
+                             transition ? MRC_ERR_INVAL : MRC_ERR_STATE);
+        return missing == 0 ? MRC_OK : qp_refuse(q, MRC_QP_WHY_MISSING, missing, MRC_ERR_INVAL);
     }
-    return transition || mask != 0 ? MRC_ERR_STATE : MRC_OK;
+    if (!transition && mask == 0)
+        return MRC_OK;
+    return qp_refuse(q, MRC_QP_WHY_PLACE, transition ? MRC_QP_STATE : mask, MRC_ERR_STATE);
 }
 
 /* ---- values ---- */
@@ -65,55 +77,78 @@ static bool qp_version_ok(uint32_t v)
     return (v & ~(uint32_t)MRC_WIRE_VERSIONS) == 0 && (v & (v - 1)) == 0;
 }
 
-/* Ranges of what the mask names; no side effect. */
-static int qp_check_ranges(const struct mrc_qp *q, const struct mrc_qp_attr *a, uint32_t mask,
-                           const struct mrc_qp_refs *refs)
+/* Is the attribute of this bit in its range? */
+static bool qp_in_range(const struct mrc_qp *q, const struct mrc_qp_attr *a, uint32_t bit,
+                        const struct mrc_qp_refs *refs)
 {
     const uint8_t access = MRC_ACCESS_LOCAL_WRITE | MRC_ACCESS_REMOTE_WRITE;
-    const bool bad =
-        ((mask & MRC_QP_STATE) != 0 && a->state > MRC_QPS_ERR) ||
-        ((mask & MRC_QP_ACCESS) != 0 && (a->access & ~access) != 0) ||
-        ((mask & MRC_QP_AV) != 0 &&
-         (!qp_mtu_ok(a->path_mtu) || a->dest_qpn > 0xFFFFFF || a->dest_qpn <= MRC_QPN_EP)) ||
-        ((mask & MRC_QP_RQ_PSN) != 0 && a->rq_psn > 0xFFFFFF) ||
-        ((mask & MRC_QP_SQ_PSN) != 0 && a->sq_psn > 0xFFFFFF) ||
-        ((mask & MRC_QP_PATH) != 0 &&
-         (refs->path == NULL || mrc_path_count(refs->path) > q->init.ev_max)) ||
-        ((mask & MRC_QP_CC) != 0 && refs->cc == NULL) ||
-        ((mask & MRC_QP_MPR) != 0 && (a->mpr < 1 || a->mpr > q->init.mpr_max)) ||
-        ((mask & MRC_QP_MPR_DEST) != 0 && (a->mpr_dest < 1 || a->mpr_dest > q->init.mpr_max)) ||
-        ((mask & MRC_QP_WIMM_DEST) != 0 && a->max_wimm_dest > q->init.max_wimm_dest) ||
-        ((mask & MRC_QP_TIMEOUT) != 0 && a->timeout > 24) ||
-        ((mask & MRC_QP_RETRY) != 0 && (a->linear_cnt > 7 || a->exp_cnt > 25)) ||
-        ((mask & MRC_QP_TRAIN) != 0 && a->train_max > MRC_TRAIN_MAX) ||
-        ((mask & MRC_QP_CAP) != 0 && a->cap > 7) ||
-        ((mask & MRC_QP_RX_PAUSED) != 0 && a->rx_paused > 1) ||
-        ((mask & MRC_QP_RX_PENALTY) != 0 && a->rx_penalty > 127 &&
-         a->rx_penalty != MRC_RX_PENALTY_OFF) ||
-        ((mask & MRC_QP_TIMESTAMPS) != 0 && a->timestamps > 1) ||
-        ((mask & MRC_QP_RECOVERY) != 0 && a->recovery > MRC_RECOVERY_PLAIN) ||
-        ((mask & MRC_QP_VERSION) != 0 && !qp_version_ok(a->version));
-    return bad ? MRC_ERR_INVAL : MRC_OK;
+    switch (bit) {
+    case MRC_QP_STATE: return a->state <= MRC_QPS_ERR;
+    case MRC_QP_ACCESS: return (a->access & ~access) == 0;
+    case MRC_QP_AV:
+        return qp_mtu_ok(a->path_mtu) && a->dest_qpn <= 0xFFFFFF && a->dest_qpn > MRC_QPN_EP;
+    case MRC_QP_RQ_PSN: return a->rq_psn <= 0xFFFFFF;
+    case MRC_QP_SQ_PSN: return a->sq_psn <= 0xFFFFFF;
+    case MRC_QP_PATH: return refs->path != NULL && mrc_path_count(refs->path) <= q->init.ev_max;
+    case MRC_QP_CC: return refs->cc != NULL;
+    case MRC_QP_MPR: return a->mpr >= 1 && a->mpr <= q->init.mpr_max;
+    case MRC_QP_MPR_DEST: return a->mpr_dest >= 1 && a->mpr_dest <= q->init.mpr_max;
+    case MRC_QP_WIMM_DEST: return a->max_wimm_dest <= q->init.max_wimm_dest;
+    case MRC_QP_TIMEOUT: return a->timeout <= 24;
+    case MRC_QP_RETRY: return a->linear_cnt <= 7 && a->exp_cnt <= 25;
+    case MRC_QP_TRAIN: return a->train_max <= MRC_TRAIN_MAX;
+    case MRC_QP_CAP: return a->cap <= 7;
+    case MRC_QP_RX_PAUSED: return a->rx_paused <= 1;
+    case MRC_QP_RX_PENALTY: return a->rx_penalty <= 127 || a->rx_penalty == MRC_RX_PENALTY_OFF;
+    case MRC_QP_TIMESTAMPS: return a->timestamps <= 1;
+    case MRC_QP_RECOVERY: return a->recovery <= MRC_RECOVERY_PLAIN;
+    case MRC_QP_VERSION: return qp_version_ok(a->version);
+    default: return true;
+    }
+}
+
+/* Ranges of what the mask names; no side effect but to say which is out of it. */
+static int qp_check_ranges(struct mrc_qp *q, const struct mrc_qp_attr *a, uint32_t mask,
+                           const struct mrc_qp_refs *refs)
+{
+    uint32_t bad = 0;
+    for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+        const uint32_t bit = rest & (~rest + 1);
+        bad |= qp_in_range(q, a, bit, refs) ? 0 : bit;
+    }
+    return bad == 0 ? MRC_OK : qp_refuse(q, MRC_QP_WHY_RANGE, bad, MRC_ERR_INVAL);
 }
 
 /* B.12: a peer that is not told of another window goes on using the one agreed on. */
-static int qp_check_window(const struct mrc_qp *q, uint32_t mask)
+static int qp_check_window(struct mrc_qp *q, uint32_t mask)
 {
     const bool live = q->attr.state == MRC_QPS_RTR || q->attr.state == MRC_QPS_RTS;
     const bool fixed = (q->attr.cap & MRC_QP_CAP_DYNAMIC_MPR) == 0;
-    return live && fixed && (mask & MRC_QP_MPR_DEST) != 0 ? MRC_ERR_STATE : MRC_OK;
+    if (!live || !fixed || (mask & MRC_QP_MPR_DEST) == 0)
+        return MRC_OK;
+    return qp_refuse(q, MRC_QP_WHY_FIXED, MRC_QP_MPR_DEST, MRC_ERR_STATE);
 }
 
 /* An immediate that was posted could never leave (B.8). */
-static int qp_check_wimm(const struct mrc_qp *q, const struct mrc_qp_attr *a, uint32_t mask)
+static int qp_check_wimm(struct mrc_qp *q, const struct mrc_qp_attr *a, uint32_t mask)
 {
     const struct mrc_req *r = &q->req;
     if ((mask & MRC_QP_WIMM) == 0 || a->max_wimm > 0)
         return MRC_OK;
     for (uint32_t i = r->next; i != r->tail; i++)
         if (r->sq[i & r->sq_mask].opcode == MRC_WR_RDMA_WRITE_WITH_IMM)
-            return MRC_ERR_STATE;
+            return qp_refuse(q, MRC_QP_WHY_QUEUED, MRC_QP_WIMM, MRC_ERR_STATE);
     return MRC_OK;
+}
+
+/* A queue that lost completions takes no more: work would end nowhere (C.1). */
+static int qp_check_cqs(struct mrc_qp *q, const struct mrc_qp_attr *a, uint32_t mask)
+{
+    const struct mrc_cq *cq = q->env->cqs.cq;
+    const bool begins = (mask & MRC_QP_STATE) != 0 && a->state == MRC_QPS_INIT;
+    if (!begins || (!cq[q->init.send_cq].overrun && !cq[q->init.recv_cq].overrun))
+        return MRC_OK;
+    return qp_refuse(q, MRC_QP_WHY_OVERRUN, MRC_QP_STATE, MRC_ERR_STATE);
 }
 
 void mrc_qp_copy_attr(struct mrc_qp_attr *to, const struct mrc_qp_attr *a, uint32_t mask)
@@ -244,6 +279,8 @@ static void qp_enter(struct mrc_qp *q, uint8_t to, mrc_ns now)
 int mrc_qp_apply(struct mrc_qp *q, const struct mrc_qp_attr *a, uint32_t mask,
                  const struct mrc_qp_refs *refs, mrc_ns now)
 {
+    q->refused_why = MRC_QP_WHY_NONE;
+    q->refused = 0;
     int err = qp_check_ranges(q, a, mask, refs);
     if (err == MRC_OK)
         err = qp_check_rule(q, a->state, mask);
@@ -251,6 +288,8 @@ int mrc_qp_apply(struct mrc_qp *q, const struct mrc_qp_attr *a, uint32_t mask,
         err = qp_check_window(q, mask);
     if (err == MRC_OK)
         err = qp_check_wimm(q, a, mask);
+    if (err == MRC_OK)
+        err = qp_check_cqs(q, a, mask);
     if (err != MRC_OK)
         return err;
     mrc_qp_copy_attr(&q->attr, a, mask);

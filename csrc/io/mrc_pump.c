@@ -215,6 +215,13 @@ int pump_refuse(struct mrc_pump *p, int err, const char *what)
     return err;
 }
 
+int pump_refuse_qp(struct mrc_pump *p, uint32_t qpn, int err)
+{
+    if (err < 0 && mrc_qp_refusal(p->engine, qpn, err, p->error, sizeof p->error) > 0)
+        return err;
+    return pump_refuse(p, err, "queue pair");
+}
+
 void pump_kick(struct mrc_pump *p)
 {
     const uint64_t one = 1;

@@ -87,6 +87,8 @@ void pump_kick(struct mrc_pump *p);
 int pump_refuse(struct mrc_pump *p, int err, const char *what);
 /* NULL: no such table, which is then in words. */
 struct mrc_path_table *pump_path(struct mrc_pump *p, uint32_t path);
+/* The same of a queue pair (0: one that is being made), naming the attributes. */
+int pump_refuse_qp(struct mrc_pump *p, uint32_t qpn, int err);
 /* Moves EV events from the tables to the pump while there is room. */
 void pump_collect_events(struct mrc_pump *p);
 

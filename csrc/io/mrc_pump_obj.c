@@ -488,7 +488,7 @@ int mrc_pump_qp_create(struct mrc_pump *p, const struct mrc_qp_init *init)
     err = mrc_qp_create(p->engine, mem, init);
     if (err < 0)
         pump_free(p, mem);
-    return pump_leave(p, pump_refuse(p, err, "queue pair"));
+    return pump_leave(p, pump_refuse_qp(p, 0, err));
 }
 
 int mrc_pump_qp_modify(struct mrc_pump *p, uint32_t qpn, const struct mrc_qp_attr *attr,
@@ -499,7 +499,7 @@ int mrc_pump_qp_modify(struct mrc_pump *p, uint32_t qpn, const struct mrc_qp_att
         return err;
     err = mrc_qp_modify(p->engine, qpn, attr, mask, mrc_clock_now());
     pump_kick(p);
-    return pump_leave(p, pump_refuse(p, err, "queue pair"));
+    return pump_leave(p, pump_refuse_qp(p, qpn, err));
 }
 
 int mrc_pump_qp_query(struct mrc_pump *p, uint32_t qpn, struct mrc_qp_attr *attr, uint32_t mask)

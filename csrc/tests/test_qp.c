@@ -228,6 +228,71 @@ TEST(qp__ranges)
     rig_close(&r);
 }
 
+/* What is refused is named. */
+static void refused(struct rig *r, struct mrc_qp_attr a, uint32_t mask, const char *words)
+{
+    char said[128];
+    const int err = modify(r, 0, &a, mask);
+    CHECK(err < 0);
+    const size_t n = mrc_qp_refusal(r->s[0].e, r->s[0].qpn, err, said, sizeof said);
+    CHECK_EQ(n, strlen(words));
+    CHECK(strcmp(said, words) == 0);
+    char little[8]; /* as much as there is room for */
+    CHECK_EQ(mrc_qp_refusal(r->s[0].e, r->s[0].qpn, err, little, sizeof little), sizeof little - 1);
+    CHECK_MEM(little, words, sizeof little - 1);
+}
+
+TEST(qp__a_refusal_names_the_attribute)
+{
+    struct rig r;
+    rig_open(&r, 5, MRC_CC_FIXED, false);
+    refused(&r, (struct mrc_qp_attr){.rx_penalty = 200}, MRC_QP_RX_PENALTY,
+            "rx_penalty: out of range");
+    refused(&r, (struct mrc_qp_attr){.access = 4, .timeout = 25}, MRC_QP_ACCESS | MRC_QP_TIMEOUT,
+            "access, timeout: out of range");
+    refused(&r, (struct mrc_qp_attr){.mpr_dest = 2}, MRC_QP_MPR_DEST,
+            "mpr_dest: fixed from RTR on, without dynamic MPR");
+    refused(&r, (struct mrc_qp_attr){.cap = 8}, MRC_QP_CAP, "cap: out of range");
+    refused(&r, (struct mrc_qp_attr){.cap = 2}, MRC_QP_CAP,
+            "cap: not taken in this state or transition");
+    refused(&r, (struct mrc_qp_attr){.state = MRC_QPS_INIT}, MRC_QP_STATE,
+            "state: not taken in this state or transition");
+    rig_reset(&r, 0);
+    refused(&r, (struct mrc_qp_attr){.state = MRC_QPS_INIT}, MRC_QP_STATE, "access: missing");
+    rig_bring_up(&r, 0, MRC_QPS_INIT);
+    refused(&r, (struct mrc_qp_attr){.version = 2}, MRC_QP_VERSION, "version: out of range");
+    refused(&r, (struct mrc_qp_attr){.path = 99}, MRC_QP_PATH, "path: no such object");
+    refused(&r, (struct mrc_qp_attr){.hint = 99}, MRC_QP_HINT, "hint: no such object");
+    refused(&r, (struct mrc_qp_attr){.cc = 99}, MRC_QP_CC, "cc: out of range");
+    const struct mrc_qp_attr a = {.access = 1}; /* and what is right leaves nothing to say */
+    char said[64];
+    CHECK_EQ(modify(&r, 0, &a, MRC_QP_ACCESS), MRC_OK);
+    CHECK_EQ(mrc_qp_refusal(r.s[0].e, r.s[0].qpn, MRC_OK, said, sizeof said), 0);
+    rig_close(&r);
+}
+
+/* A completion queue that has overrun takes nothing: no queue pair begins on it, new or again. */
+TEST(qp__none_begins_on_a_queue_that_has_overrun)
+{
+    struct rig r;
+    char said[96];
+    rig_open(&r, 5, MRC_CC_FIXED, false);
+    struct mrc_cq_table *cqs = &r.s[0].e->env.cqs;
+    const struct mrc_wc wc = {.wr_id = 1};
+    while (mrc_cq_push(cqs, 0, &wc))
+        ;
+    void *mem = malloc(mrc_qp_size(&rig_qp_init));
+    CHECK_EQ(mrc_qp_create(r.s[0].e, mem, &rig_qp_init), MRC_ERR_STATE);
+    CHECK(mrc_qp_refusal(r.s[0].e, 0, MRC_ERR_STATE, said, sizeof said) > 0);
+    CHECK(strcmp(said, "its completion queue has overrun and takes nothing any more") == 0);
+    free(mem);
+    rig_reset(&r, 0);
+    refused(&r, (struct mrc_qp_attr){.state = MRC_QPS_INIT, .access = 3},
+            MRC_QP_STATE | MRC_QP_ACCESS,
+            "state: its completion queue has overrun and takes nothing any more");
+    rig_close(&r);
+}
+
 /* B.12: a window that the peer is not told of cannot change under it. */
 TEST(qp__window_is_fixed_without_dynamic_mpr)
 {

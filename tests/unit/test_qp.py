@@ -52,6 +52,36 @@ def test_attribute_ranges(qp, attr, words):
     assert qp.query() == before
 
 
+@pytest.mark.parametrize(
+    ("attr", "words"),
+    [
+        ({"rx_penalty": 200}, "rx_penalty: out of range"),
+        ({"access": 8}, "access: out of range"),
+        ({"mpr_dest": 4}, "mpr_dest: fixed from RTR on, without dynamic MPR"),
+    ],
+)
+def test_what_c_refuses_is_named(sides, attr, words):
+    a, _ = sides
+    with pytest.raises(mrc.MrcUsageError, match=words):
+        a.qp.modify(mrc.QpAttr(**attr))
+
+
+@pytest.mark.parametrize(
+    ("attr", "words"),
+    [
+        ({"cap": 8}, "cap: out of range"),
+        ({"version": 2}, "version: out of range"),
+        ({"path": 77}, "path: no such object"),
+        ({"hint": 77}, "hint: no such object"),
+        ({"cc": 77}, "cc: out of range"),
+    ],
+)
+def test_what_c_refuses_before_data_is_named(qp, attr, words):
+    qp.modify(mrc.QpAttr(state=mrc.QpState.INIT, access=mrc.Access.LOCAL_WRITE))
+    with pytest.raises(mrc.MrcUsageError, match=words):
+        qp.modify(mrc.QpAttr(**attr))
+
+
 @pytest.mark.parametrize("field", [{"dest_qpn": 2}, {"path_mtu": 1500}, {"dport": 0}])
 def test_address_vector_ranges(qp, field):
     vector = mrc.QpAttr(src=ADDR[0], dst=ADDR[1], dport=1, dest_qpn=9, path_mtu=1024)
@@ -161,6 +191,8 @@ def test_completion_queue_overrun_is_never_silent():
         a.qp.post_recv(range(50))
         a.qp.close()
         assert small.overrun
+        with pytest.raises(mrc.MrcUsageError, match="completion queue has overrun"):
+            mrc.QueuePair(a.pd, small, a.cq)
 
 
 def test_batches(sides):
