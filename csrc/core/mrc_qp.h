@@ -4,8 +4,7 @@
  * flushed. Knows nothing of other QPs.
  *
  *   mrc_qp.c        creation, packets, time, work, the end
- *   mrc_qp_attr.c   the state table, attributes, transitions
- *   mrc_qp_why.c    what was refused, in words */
+ *   mrc_qp_attr.c   the state table, attributes, transitions */
 #ifndef MRC_QP_H
 #define MRC_QP_H
 
