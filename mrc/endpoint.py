@@ -108,9 +108,9 @@ class Endpoint:
     ) -> list[int]:
         """Send an EV probe on each of these EVs of a path table (C.7); the ids of those accepted.
 
-        Each gives one result, answered or not, timeout_ns (above 0, up to 60 s) from now at the latest. dscp:
-        the request class, 0..63. service_time: the peer has agreed to correct the timestamp it
-        reflects (H11), so that its time to answer can be taken off.
+        Each gives one result, answered or not, timeout_ns (above 0, at most 60 s) from now at the
+        latest. dscp: the request class, 0..63. service_time: the peer has agreed to correct the
+        timestamp it reflects (H11), so that its time to answer can be taken off.
 
         MrcUsageError: no such path or EV. MrcResourceError: ids used up.
         """

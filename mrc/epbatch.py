@@ -203,10 +203,11 @@ def send_and_wait(
     op: EndpointOp = EndpointOp.EV_PROBE,
     dscp: int = CONTROL_CLASS,
 ) -> BatchResult:
-    """Send all, wait for all or for timeout_ns, above 0, up to 60 s. For a context that nobody else drives.
+    """Send all, wait for all or for timeout_ns. For a context that nobody else drives.
 
-    dscp: request class, 0..63. Answers are not kept between calls. EINVAL, EAGAIN, EIO; one that
-    is missing is no exception but in the result. In asyncio use mrc.Prober.send_and_wait().
+    timeout_ns: above 0, at most 60 s. dscp: request class, 0..63. Answers are not kept between
+    calls. EINVAL, EAGAIN, EIO; one that is missing is no exception but in the result. In asyncio
+    use mrc.Prober.send_and_wait().
     """
     if not isinstance(ctx, Context):
         _refuse(errno.EINVAL, f"ctx {ctx!r:.60} is no Context")

@@ -123,11 +123,11 @@ def test_path_and_controller_are_held_by_their_queue_pair(sides):
     ("bad", "says"),
     [
         ({"kind": mrc.CcKind.FIXED}, "a fixed window needs its size"),
-        ({"kind": "nscc"}, "'nscc' is no CcKind"),
+        ({"kind": "nscc"}, "kind 'nscc' is not"),
         ({"link_bps": -1}, "link_bps -1 is not in 0"),
         ({"link_bps": 10**14}, "link_bps"),
         ({"base_rtt_ns": -1}, "base_rtt_ns -1"),
-        ({"base_rtt_ns": 1.5}, "base_rtt_ns 1.5 is not a whole number"),
+        ({"base_rtt_ns": 1.5}, "base_rtt_ns 1.5 is not int"),
         ({"window": -1}, "window -1"),
         ({"nscc": mrc.NsccConfig(gamma=5.0)}, "gamma 5.0 is not in 0..1"),
     ],
