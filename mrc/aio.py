@@ -18,7 +18,7 @@ from .channel import Channel
 from .conn import Connection
 from .device import Context
 from .driver import Driver
-from .exchange import answer, expect_hello, greet, local_end
+from .exchange import answer, expect_hello, greet, local_end, require_own
 from .notify import Notifications
 from .oob import RemoteRegion
 from .options import ConnectionOptions, OptionArgs
@@ -66,6 +66,7 @@ async def connect(
     driver.hold()
     try:
         async with limit(timeout, f"no connection to {host} port {port}"):
+            require_own(wish.sources)
             channel = await _dial(host, port, local)
             try:
                 return await greet(driver, channel, local_end(driver, channel, wish), wish)

@@ -7,6 +7,7 @@ queue pair, answers with its own half, and is ready to receive; the first then s
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Hashable
 from ipaddress import IPv6Address
 
@@ -18,10 +19,22 @@ from .driver import Driver
 from .errors import MrcHandshakeError, MrcUsageError
 from .oob import ConnectionInfo, FrameError, hello, parse_hello
 from .options import ConnectionOptions
+from .planes import PlaneAddresses
 from .port import Port
 from .types import Backend
 
-__all__ = ["answer", "expect_hello", "greet", "host_of", "local_end", "open_port"]
+__all__ = ["answer", "expect_hello", "greet", "host_of", "local_end", "open_port", "require_own"]
+
+
+def require_own(sources: PlaneAddresses) -> None:
+    """OSError that names the plane: an address of it is none of this host's."""
+    for plane, address in sources:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.bind((str(address), 0))
+            except OSError as exc:
+                what = f"address {address} of plane {plane}: {exc.strerror}"
+                raise OSError(exc.errno, what) from exc
 
 
 def open_port(driver: Driver, options: ConnectionOptions, addr: IPv6Address, scope_id: int) -> Port:

@@ -22,7 +22,7 @@ from .conn import Connection
 from .device import Context
 from .driver import Driver
 from .errors import MrcError, MrcHandshakeError, MrcUsageError
-from .exchange import answer, host_of, local_end, open_port
+from .exchange import answer, host_of, local_end, open_port, require_own
 from .oob import OOB_VERSION, REFUSED, FrameError, parse_hello
 from .options import ConnectionOptions, OptionArgs
 
@@ -67,6 +67,7 @@ async def listen(
             raise OSError(exc.errno, f"listen on {address}: {exc.strerror}") from exc
         driver = Driver.attach(context, wish.seed, wish.dscp, service_time=wish.service_time)
         driver.hold()
+        require_own(wish.sources)
         open_port(driver, wish, *address_of(sockaddr))
         server = Server(driver, wish, lanes_max)
         await server.start(sock)

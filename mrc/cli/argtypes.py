@@ -84,3 +84,10 @@ def classes(text: str) -> DscpClasses:
 def whole(text: str) -> int:
     """A whole number, decimal or with a prefix."""
     return int(text, 0)
+
+
+def something(text: str) -> str:
+    """A name or an address: a variable that a script forgot to set is none."""
+    if not text:
+        raise argparse.ArgumentTypeError("nothing is given")
+    return text

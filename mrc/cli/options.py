@@ -89,7 +89,8 @@ def _unbracketed(host: str) -> str:
 def _common(args: argparse.Namespace) -> Common:
     if args.ev_profile is not None:
         try:
-            pathlib.Path(args.ev_profile).read_bytes()
+            with pathlib.Path(args.ev_profile).open("rb"):
+                pass  # that it can be read is all there is to know yet
         except OSError as error:
             raise CliError(
                 Exit.USAGE, f"--ev-profile {args.ev_profile}: {error.strerror}"

@@ -8,7 +8,7 @@ from importlib import metadata
 from typing import Any, NoReturn
 
 from mrc.cli import helptext
-from mrc.cli.argtypes import checked, classes, plane_address, train, whole
+from mrc.cli.argtypes import checked, classes, plane_address, something, train, whole
 from mrc.cli.exits import CliError, Exit
 from mrc.cli.output import Lines
 from mrc.units import parse_count, parse_seconds, parse_size, parse_size_range
@@ -58,6 +58,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "-B",
         "--bind",
+        type=something,
         metavar="ADDR",
         help="address of this host to use, with %%zone if link-local",
     )
@@ -76,6 +77,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--ev-profile",
+        type=something,
         metavar="FILE",
         help="TOML file that names the paths (entropy values); without it EV i is a source port",
     )
@@ -154,6 +156,7 @@ def recv_parser() -> argparse.ArgumentParser:
         "-o",
         "--output-dir",
         dest="directory",
+        type=something,
         metavar="DIR",
         help="keep received files in this directory; without it they are hashed "
         "and dropped. An existing file is never overwritten",

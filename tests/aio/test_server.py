@@ -418,3 +418,13 @@ async def test_profiles_that_differ_are_controllers_that_differ():
             assert used[0] != used[2]
             for end in ends:
                 await end.close()
+
+
+async def test_an_address_of_a_plane_that_is_not_ours_is_named():
+    """At once, at either end: not when the first peer comes."""
+    wrong = {2: "2001:db8::9"}
+    words = "address 2001:db8::9 of plane 2: Cannot assign"
+    with pytest.raises(OSError, match=words):
+        await mrc.listen("[::1]:0", plane_addresses=wrong)
+    with pytest.raises(OSError, match=words):
+        await mrc.connect("::1", 9, plane_addresses=wrong)

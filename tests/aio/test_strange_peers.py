@@ -140,9 +140,11 @@ async def test_tables_are_shared_with_whom_they_came_from(monkeypatch):
         monkeypatch.undo()
         victim, honest = await join(server)
         assert honest.path is not theirs.path
+        assert honest.qp.query("cc").cc != theirs.qp.query("cc").cc
         assert honest.path.planes().remote_up == 0xFFFFFFFE
         again, second = await join(server)
         assert second.path is honest.path
+        assert honest.qp.query("cc").cc == second.qp.query("cc").cc
         for end in (theirs, honest, second):
             await end.close(0)
         for rogue in (liar, victim, again):

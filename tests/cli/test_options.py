@@ -186,6 +186,8 @@ def test_derived_defaults(args, size, seconds):
         ("h --file /etc/hostname --no-verify", "always verified"),
         ("h --seed -1", "outside"),
         ("h --ev-profile /nonexistent.toml", "No such file"),
+        ("h --ev-profile=", "--ev-profile: nothing is given"),
+        ("h --bind=", "-B/--bind: nothing is given"),
         ("h --start-psn 0x1000000", "outside"),
         ("h -s 1G --depth 64", "limit"),
         ("h --frobnicate", "unrecognized"),
@@ -274,3 +276,8 @@ def test_dscp_classes():
             parse([*argv, "--dscp", "data=10"])
         with pytest.raises(CliError, match="control: 64 is not a number"):
             parse([*argv, "--dscp", "control=64"])
+
+
+def test_a_profile_that_does_not_end_is_not_read_to_its_end():
+    """Its content is looked at later, by a reader that has a limit."""
+    assert parse_recv(["--ev-profile", "/dev/zero"]).common.ev_profile == "/dev/zero"

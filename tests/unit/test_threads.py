@@ -13,6 +13,18 @@ import mrc
 def test_closing_a_context_in_which_a_thread_waits_is_refused():
     context = mrc.Context()
     queue = mrc.CompletionQueue(context, 4)
+    told: list[str] = []
+
+    class Driver:
+        """Who drives it lets go of its descriptor only when it really closes."""
+
+        def before_close(self):
+            told.append("close")
+
+        def before_close_of(self, fd):
+            raise AssertionError(fd)
+
+    context.attached = Driver()
     thread = threading.Thread(target=context.wait, args=(1000,))
     thread.start()
     refused = None
@@ -24,12 +36,14 @@ def test_closing_a_context_in_which_a_thread_waits_is_refused():
     assert "another thread" in str(refused)
     with pytest.raises(mrc.MrcUsageError, match="close: another thread"):
         context.close()
+    assert told == []
     assert not context.closed
     assert not queue.closed
     assert len(queue.poll()) == 0  # all of it is as it was
     thread.join(10)
     assert not thread.is_alive()
     context.close()
+    assert told == ["close"]
     assert queue.closed
 
 
