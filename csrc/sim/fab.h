@@ -49,10 +49,9 @@ struct fab_cfg {
     uint8_t service_time;       /* engines correct reflected timestamps (H11) */
     mrc_ns turn_ns;             /* from a packet's arrival to the host's turn; packets gather */
     mrc_ns carrier_ns;          /* from the loss or return of a carrier to the host's noticing */
-    uint32_t
-        nic_bytes; /* of one port: the engine is asked for packets while less waits; 0: 32768 */
-    uint32_t packets_max; /* in flight at a time; 0: by the number of hosts */
-    uint32_t log_max;     /* events kept until taken; 0: 65536 */
+    uint32_t nic_bytes;         /* a port: the engine is asked while less waits; 0: 32768 */
+    uint32_t packets_max;       /* in flight at a time; 0: by the number of hosts */
+    uint32_t log_max;           /* events kept until taken; 0: 65536 */
 };
 
 /* An entry of an EV profile: plane(8) uplink(8) entropy(16), as D.9 splits it. The uplink is the
@@ -311,6 +310,10 @@ struct fab_event {
 };
 /* In order of time. */
 uint32_t fab_take_events(struct fab *f, struct fab_event *out, uint32_t max);
+
+/* Outer IPv6 destination of a packet between two hosts on this EV (MRC D.9), as bytes. INVAL: no
+ * such host. */
+int fab_address(const struct fab *f, uint32_t from, uint32_t to, uint32_t ev, uint8_t out[16]);
 
 /* Sizes, for whoever wonders. */
 struct fab_sizes {

@@ -41,6 +41,14 @@ void fab_carrier(const struct fab_cfg *c, uint8_t out[16], uint32_t from, uint32
     mrc_put16(p, fab_usid(c, FAB_ROLE_HOST, plane, to % c->hosts_per_t0));
 }
 
+int fab_address(const struct fab *f, uint32_t from, uint32_t to, uint32_t ev, uint8_t out[16])
+{
+    if (from >= f->cfg.hosts || to >= f->cfg.hosts)
+        return MRC_ERR_INVAL;
+    fab_carrier(&f->cfg, out, from, to, ev);
+    return MRC_OK;
+}
+
 /* ---- routes ---- */
 
 static uint32_t addr_hash(uint16_t usid) { return usid * 0x9E3779B1u >> 16; }

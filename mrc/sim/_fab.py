@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from enum import IntEnum
+from ipaddress import IPv6Address
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
@@ -275,6 +276,13 @@ class Emulation:
         raw = ffi.new("struct fab_sizes *")
         lib.fab_sizes(self._f, raw)
         return Sizes(**{f.name: getattr(raw, f.name) for f in fields(Sizes)})
+
+    def address(self, src: int, dst: int, ev: int) -> IPv6Address:
+        """Outer destination of packets between two hosts on this EV (D.9)."""
+        out = ffi.new("uint8_t[16]")
+        if min(src, dst) < 0 or lib.fab_address(self._f, src, dst, ev, out) < 0:
+            raise MrcUsageError(f"there is no host {src}, or no host {dst}")
+        return IPv6Address(bytes(ffi.buffer(out)))
 
     def flows(self, first: int = 0, count: int | None = None) -> Table[FlowCol]:
         """A row per flow."""
