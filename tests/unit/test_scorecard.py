@@ -125,7 +125,9 @@ def document(**more) -> dict[str, Any]:
 
 def record(peer: str, **result) -> dict[str, Any]:
     run = {"peer": peer, "mtu": 9000}
-    return {"scenario": "hole", "run": run, "result": {"goodput_bps": 1e9, "errors": [], **result}}
+    figures = {"goodput_bps": 1e9, "gap_ms": 1.0, "errors": [], **result}
+    samples = {"t_s": [0.0, 1.0], "delivered": [1e9, 1e9]}
+    return {"scenario": "hole", "run": run, "faults": [], "samples": samples, "result": figures}
 
 
 def test_medians_know_that_never_is_later_than_late():
@@ -151,6 +153,36 @@ def test_what_is_missing_or_failed_is_named():
         assert words in page
 
 
+def test_scorecards_of_parts_join_to_one(tmp_path):
+    base = document(schema=1, missing={"srt": "not installed"}, not_run={"reorder": "no delay"})
+    parts = [base | {"records": [record("mrc", to95_ms=v)]} for v in (10.0, 20.0, None)]
+    parts.append(base | {"records": [record("srt")], "missing": {}})
+    files = []
+    for number, part in enumerate(parts):
+        files.append(tmp_path / f"{number}.json")
+        files[-1].write_text(json.dumps(part))
+    done = scorecard("--join", *map(str, files), "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    joined = json.loads((tmp_path / "scorecard.json").read_text())
+    assert report.rows(joined)[0]["to95_ms"] == 20.0
+    assert joined["missing"] == {}
+    assert joined["not_run"] == {"reorder": "no delay"}
+
+
+def test_what_is_no_scorecard_is_not_joined(tmp_path):
+    file = tmp_path / "x.json"
+    for text in ("[]", '{"schema": 2, "records": []}', "{"):
+        file.write_text(text)
+        done = scorecard("--join", str(file), "--out", str(tmp_path))
+        assert done.returncode == 4
+        assert "is no scorecard" in done.stderr
+
+
+def scorecard(*arguments: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "tools.scorecard", *arguments]
+    return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -162,10 +194,7 @@ def test_what_is_missing_or_failed_is_named():
     ],
 )
 def test_a_wrong_command_line_is_refused(arguments, words):
-    done = subprocess.run(
-        [sys.executable, "-m", "tools.scorecard", *arguments],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = scorecard(*arguments)
     assert done.returncode == 1
     assert words in done.stderr
 

@@ -20,7 +20,7 @@ from tools.scorecard import draw, report
 from tools.scorecard.cases import CASES, quick
 from tools.scorecard.install import InstallError, install
 from tools.scorecard.peers import every
-from tools.scorecard.runs import Plan, carry_out
+from tools.scorecard.runs import SCHEMA, Plan, carry_out, join
 from tools.scorecard.stage import ROOT, SHAPES
 
 EXIT_OK, EXIT_USAGE, EXIT_FAILED, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 0, 1, 2, 4, 130
@@ -40,6 +40,11 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _scorecard(options: argparse.Namespace, console: Console, progress: Console) -> int:
+    if options.join:
+        document = join([_read(file) for file in options.join])
+        report.show(document, console)
+        _write(document, options, progress)
+        return EXIT_OK
     peers = every(options.mrc)
     chosen = [p for p in peers if p.key in options.peers]
     if options.install and (fetched := install(chosen)):
@@ -63,6 +68,17 @@ def _scorecard(options: argparse.Namespace, console: Console, progress: Console)
     _write(document, options, progress)
     wrong = [r for r in document["records"] if "failed" in r]
     return EXIT_FAILED if wrong or document["unverified"] else EXIT_OK
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """A document written before. OSError: it is none, or of another version."""
+    try:
+        document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        if document["schema"] == SCHEMA and "records" in document:
+            return document
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise OSError(f"{file} is no scorecard of this version")
 
 
 def _write(document: dict[str, Any], options: argparse.Namespace, progress: Console) -> None:
@@ -105,6 +121,8 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all runs there")
     parser.add_argument("--out", type=Path, default=FOLDER, metavar="DIR",
                         help="for JSON, Markdown and figures (build/scorecard)")  # fmt: skip
+    parser.add_argument("--join", type=Path, nargs="+", metavar="FILE",
+                        help="run nothing: one scorecard out of the JSON of several")  # fmt: skip
     parser.add_argument("--mrc", type=_object, default={}, metavar="JSON",
                         help='options of mrc.connect, e.g. {"cc": "fixed"}')  # fmt: skip
     options = parser.parse_args(argv)

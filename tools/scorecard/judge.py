@@ -140,10 +140,12 @@ def _mrc(played: Played, end_s: float) -> dict[str, Any]:
     packets = _grown(played.sender, "packets_sent", played, 0.0)
     again = _grown(played.sender, "packets_retransmitted", played, 0.0)
     needless = _grown(played.receiver, "duplicates", played, 0.0)
+    confirmed = series(played.sender, "completed", played.begin_s)
     return {
         "packets_sent": packets,
         "resent_share": again / packets if packets else None,
         "spurious_share": needless / packets if packets else None,
+        "confirmed_gap_ms": longest_gap_s(confirmed, 0.0, end_s) * 1e3,
         "timeouts": _grown(played.sender, "timeouts", played, 0.0),
         "ev_events": [
             {**e, "t": round(e["t"] - played.begin_s, 6)}

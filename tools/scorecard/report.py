@@ -60,6 +60,7 @@ FIGURES = (
     Figure("resent_share", "packets sent again", _percent),
     Figure("spurious_share", "of them needlessly", _percent),
     Figure("late_loss_share", "lost once the path was out", _percent),
+    Figure("confirmed_gap_ms", "longest gap of confirmations, ms", _whole),
     Figure("timeouts", "timeouts", _whole),
     Figure("resolution_ms", "longest step of sampling, ms", _whole),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -85,6 +85,28 @@ def carry_out(plan: Plan, folder: Path, say: Callable[[str], None]) -> dict[str,
         "unverified": unverified,
         "not_run": not_run,
     }
+
+
+def join(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One document of several: all runs, and of the rest what the first says."""
+    first = documents[0]
+    records = [record for document in documents for record in document["records"]]
+    ran = {record["run"]["peer"] for record in records}
+    scenarios = {record["scenario"] for record in records}
+    most = max(document["where"]["runs"] for document in documents)
+    return {
+        **first,
+        "where": {**first["where"], "runs": most},
+        "records": records,
+        "unverified": [why for document in documents for why in document["unverified"]],
+        "missing": _left(documents, "missing", ran),
+        "not_run": _left(documents, "not_run", scenarios),
+    }
+
+
+def _left(documents: Sequence[dict[str, Any]], what: str, ran: set[str]) -> dict[str, str]:
+    """Reasons that none of the documents has made void."""
+    return {k: why for document in documents for k, why in document[what].items() if k not in ran}
 
 
 def _cannot(shape: Shape, case: Case, folder: Path) -> str:
