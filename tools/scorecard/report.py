@@ -62,7 +62,7 @@ FIGURES = (
     Figure("late_loss_share", "lost once the path was out", _percent),
     Figure("confirmed_gap_ms", "longest gap of confirmations, ms", _whole),
     Figure("timeouts", "timeouts", _whole),
-    Figure("resolution_ms", "longest step of sampling, ms", _whole),
+    Figure("resolution_ms", "longest sampling step, ms", _whole),
 )
 
 
