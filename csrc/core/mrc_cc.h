@@ -72,6 +72,7 @@ struct mrc_nscc { /* E.2, doubles; no libm */
     bool increase;
     bool follow_rtt; /* scale_rtt_ns follows base_rtt_ns */
     bool follow_wnd; /* max_wnd follows too */
+    mrc_ns qa_turn;  /* the turn in which the period of quick adapt ended; 0: it has not */
 };
 
 struct mrc_cc {

@@ -143,6 +143,24 @@ static bool nscc_penalty(struct mrc_cc *cc, const struct mrc_cc_sack *s)
     return true;
 }
 
+/* Is a period of quick adapt over? In software SACKs arrive by the turn: after a turn that came late
+ * the first of them looks like all that was delivered, with the wait for the turn as its delay, and
+ * the rest is still in the socket. So the turn in which a period ends belongs to it, and the first
+ * SACK of the next one judges (ADR 115). */
+static bool nscc_period_over(struct mrc_nscc *n, mrc_ns now)
+{
+    if (now < n->qa_endtime)
+        return false;
+    if (n->follow_rtt)
+        return true;
+    if (n->qa_turn == 0)
+        n->qa_turn = now;
+    if (n->qa_turn == now)
+        return false;
+    n->qa_turn = 0;
+    return true;
+}
+
 /* Quick adapt (E.3): once per base_rtt + T, fall to what was really delivered. */
 static bool nscc_quick_adapt(struct mrc_cc *cc, bool loss, bool marked, double delay_ns, mrc_ns now)
 {
@@ -153,7 +171,7 @@ static bool nscc_quick_adapt(struct mrc_cc *cc, bool loss, bool marked, double d
         return false;
     if (n->bytes_ignored < n->bytes_to_ignore && marked) {
         done = true; /* marks of the old window, still draining */
-    } else if (now >= n->qa_endtime) {
+    } else if (nscc_period_over(n, now)) {
         const bool reason = n->trigger_qa || loss || delay_ns > (double)c->qa_threshold_ns;
         if (n->qa_endtime != 0 && reason &&
             n->achieved_bytes < n->max_wnd / nscc_exp2(c->qa_gate)) {

@@ -106,6 +106,7 @@ struct mrc_req {
     mrc_ns news_ns;       /* the peer was last known to have received something new; 0: never */
     mrc_ns quiet_since;   /* what is out has brought no news, refusal or timeout since */
     mrc_ns stalled_since; /* nothing is in flight and the rest may not leave; MRC_NEVER */
+    mrc_ns srtt_ns;       /* round trip, smoothed over all paths; 0: none yet */
     uint32_t ack_retry;   /* B.9 for the wait for a transport ACK: only a completion resets it */
 };
 

@@ -238,8 +238,10 @@ enum mrc_wc_status mrc_req_sack(struct mrc_req *r, const struct mrc_req_ctx *c,
     s.rtt_valid = req_rtt(r, c, p, &k, ack_news, &s.rtt_ns, &rtt_ev);
     r->inflight -= s.new_bytes;
     mrc_cc_on_sack(c->cc, &s);
-    if (s.rtt_valid)
+    if (s.rtt_valid) {
         mrc_path_on_rtt(c->path, rtt_ev, s.rtt_ns);
+        r->srtt_ns = r->srtt_ns == 0 ? s.rtt_ns : r->srtt_ns - r->srtt_ns / 16 + s.rtt_ns / 16;
+    }
     if (mrc_cc_wants_base_rtt(c->cc))
         r->base_probe_due = true;
     if (!cack_old && !k.old)
