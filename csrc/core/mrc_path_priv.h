@@ -40,6 +40,7 @@ struct path_entry {
     struct mrc_path_stats stats; /* identity and state are filled in when asked */
     uint32_t recent_sent;        /* packets, and gaps among them; halved now and then */
     uint32_t recent_gaps;
+    uint8_t relapses; /* verdicts by comparison, less one for each PATH_RECENT / 2 packets since */
 };
 
 /* A plane's part of order[]: [usable | spare | out], so that every class is counted and indexed
@@ -159,6 +160,10 @@ const struct mrc_plane_addr *path_addr_of(const struct mrc_path_table *t, uint8_
 
 /* mrc_path_gap.c */
 void path_recent_halve(struct mrc_path_table *t, uint16_t i);
+/* Of what it sent and lost nothing is known. */
+void path_recent_forget(struct mrc_path_table *t, uint16_t i);
+/* Probes in a row that heal the entry. */
+uint32_t path_gap_probation(const struct mrc_path_table *t, const struct path_entry *e);
 
 void path_reverse_init(struct mrc_path_table *t, const struct mrc_path_cfg *cfg);
 /* The round that ends now. */

@@ -131,7 +131,7 @@ static bool path_probe_success(struct mrc_path_table *t, uint16_t i, uint8_t mar
 {
     struct path_entry *e = &t->entry[i];
     e->successes++;
-    if (e->successes >= t->successes_needed) {
+    if (e->successes >= path_gap_probation(t, e)) {
         path_heal(t, i, mark == 1 ? MRC_EV_SKIP : MRC_EV_GOOD, now);
         return true;
     }

@@ -221,6 +221,7 @@ static void path_return(struct mrc_path_table *t, uint16_t i, enum mrc_ev_state 
     path_probe_stop(t, i);
     path_put(t, i, to, t->entry[i].reserve);
     t->entry[i].healed_ns = now;
+    path_recent_forget(t, i); /* the next verdict is about what it does from now on */
     if (from == MRC_EV_ASSUMED_BAD)
         t->entry[i].stats.good_since_ns = now;
     path_event(t, i, from, why, now);
@@ -289,9 +290,8 @@ int mrc_path_replace(struct mrc_path_table *t, uint16_t i, const struct mrc_path
     e->rttvar_ns = 0;
     e->healed_ns = now; /* losses of the former EV are not its own */
     memset(&e->stats, 0, sizeof e->stats);
-    t->recent_sent -= e->recent_sent;
-    t->recent_gaps -= e->recent_gaps;
-    e->recent_sent = e->recent_gaps = 0;
+    path_recent_forget(t, i);
+    e->relapses = 0;
     path_rehash(t);
     path_condemn_suspects(t, now);
     return MRC_OK;

@@ -128,6 +128,84 @@ TEST(gap__a_loss_without_a_sign_of_life_is_a_verdict_at_once)
     free(b.t);
 }
 
+/* ---- how long it stays out ---- */
+
+/* Answers to all probes until the entry is back: how many. */
+static uint32_t gap_heal(struct gap_bench *b, uint16_t i)
+{
+    uint32_t n = 0;
+    for (uint32_t ms = 0; ms < 1000 && mrc_path_state(b->t, i) == MRC_EV_ASSUMED_BAD; ms++) {
+        uint16_t id;
+        b->now += MRC_MSEC;
+        if (mrc_path_probe_due(b->t, &id, b->now) != i)
+            continue;
+        b->now += 100 * MRC_USEC;
+        mrc_path_on_probe(b->t, id, 0, b->now);
+        n++;
+    }
+    return n;
+}
+
+TEST(gap__a_path_that_relapses_is_asked_twice_as_often_each_time)
+{
+    static const uint32_t want[] = {3, 6, 12, 24, 48, 96, 192, 192};
+    struct gap_bench b = gap_open();
+    for (uint16_t i = 0; i < GAP_EVS; i++)
+        gap_send(&b, i, 500, 0);
+    for (size_t k = 0; k < sizeof want / sizeof want[0]; k++) {
+        gap_lose(&b, 2, 4);
+        CHECK_EQ(mrc_path_state(b.t, 2), MRC_EV_ASSUMED_BAD);
+        CHECK_EQ(gap_heal(&b, 2), want[k]);
+    }
+    free(b.t);
+}
+
+TEST(gap__what_was_lost_before_it_healed_does_not_count)
+{
+    struct gap_bench b = gap_open();
+    for (uint16_t i = 0; i < GAP_EVS; i++)
+        gap_send(&b, i, 500, 0);
+    const mrc_ns before = b.now;
+    gap_lose(&b, 2, 4);
+    gap_heal(&b, 2);
+    for (int k = 0; k < 8; k++)
+        mrc_path_on_gap(b.t, 2, before, b.now);
+    gap_lose(&b, 2, 3);
+    CHECK_EQ(mrc_path_state(b.t, 2), MRC_EV_GOOD);
+    gap_lose(&b, 2, 1);
+    CHECK_EQ(mrc_path_state(b.t, 2), MRC_EV_ASSUMED_BAD);
+    free(b.t);
+}
+
+TEST(gap__a_path_that_did_well_since_is_asked_three_times_again)
+{
+    struct gap_bench b = gap_open();
+    for (uint16_t i = 0; i < GAP_EVS; i++)
+        gap_send(&b, i, 500, 0);
+    for (int k = 0; k < 3; k++) {
+        gap_lose(&b, 2, 4);
+        gap_heal(&b, 2);
+    }
+    gap_send(&b, 2, 10000, 0);
+    gap_lose(&b, 2, 12);
+    CHECK_EQ(mrc_path_state(b.t, 2), MRC_EV_ASSUMED_BAD);
+    CHECK_EQ(gap_heal(&b, 2), 3);
+    free(b.t);
+}
+
+/* A path that was cut now and then is not a lossy one: it is back as soon as it answers. */
+TEST(gap__after_silence_three_answers_are_enough_each_time)
+{
+    struct gap_bench b = gap_open();
+    for (int k = 0; k < 6; k++) {
+        mrc_path_on_sent(b.t, 0, 1000, false);
+        mrc_path_on_loss(b.t, 0, MRC_EV_R_LOSS, b.now, b.now);
+        CHECK_EQ(mrc_path_state(b.t, 0), MRC_EV_ASSUMED_BAD);
+        CHECK_EQ(gap_heal(&b, 0), 3);
+    }
+    free(b.t);
+}
+
 /* ---- four paths of 500 Mbit/s, NSCC, default settings of the paths ---- */
 
 struct gap_run {
