@@ -143,15 +143,15 @@ static bool nscc_penalty(struct mrc_cc *cc, const struct mrc_cc_sack *s)
     return true;
 }
 
-/* Is a period of quick adapt over? In software SACKs arrive by the turn: after a turn that came late
- * the first of them looks like all that was delivered, with the wait for the turn as its delay, and
- * the rest is still in the socket. So the turn in which a period ends belongs to it, and the first
- * SACK of the next one judges (ADR 115). */
+/* Is a period of quick adapt over? In software SACKs arrive by the turn: after a turn that came
+ * late the first of them looks like all that was delivered, with the wait for the turn as its
+ * delay, and the rest is still in the socket. So the turn in which a period ends belongs to it, and
+ * the first SACK of the next one judges (ADR 115). */
 static bool nscc_period_over(struct mrc_nscc *n, mrc_ns now)
 {
     if (now < n->qa_endtime)
         return false;
-    if (n->follow_rtt)
+    if (n->follow_rtt || n->qa_endtime == 0)
         return true;
     if (n->qa_turn == 0)
         n->qa_turn = now;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mrc_req.h"
 
-enum { REQ_AHEAD_MAX = 1 << 22 }; /* PSNs sent beyond the last of the oldest request */
-#define MRC_TRAIN_NS (32 * MRC_USEC)  /* a train that passes in this time is not too long */
+enum { REQ_AHEAD_MAX = 1 << 22 };    /* PSNs sent beyond the last of the oldest request */
+#define MRC_TRAIN_NS (32 * MRC_USEC) /* a train that passes in this time is not too long */
 
 /* ---- creation ---- */
 
@@ -177,8 +177,7 @@ static uint16_t req_train_len(const struct mrc_req *r, const struct mrc_req_ctx 
     if (r->train_max != 0)
         return r->train_max;
     const uint32_t active = mrc_path_active(c->path);
-    const uint64_t cwnd =
-        mrc_min64(mrc_cc_cwnd(c->cc), (uint64_t)r->window * nominal) / nominal;
+    const uint64_t cwnd = mrc_min64(mrc_cc_cwnd(c->cc), (uint64_t)r->window * nominal) / nominal;
     const uint64_t share = mrc_min64(cwnd, r->backlog) / (active > 0 ? active : 1);
     const uint64_t most = mrc_min64(share, MRC_TRAIN_MAX - 1);
     const uint64_t brief = r->srtt_ns != 0 ? cwnd * MRC_TRAIN_NS / r->srtt_ns : most;

@@ -50,3 +50,46 @@ TEST(nscc__stays_usable_with_noisy_software_rtts)
         CHECK(sum / steps > 625000); /* one BDP */
     }
 }
+
+/* A process that came late to its socket: many SACKs in one turn, each with a small part of what
+ * was delivered, and a delay that is the wait for the turn. Returns the window a turn later. */
+static uint64_t late_turn(mrc_ns base_rtt_ns)
+{
+    struct mrc_cc cc;
+    const struct mrc_cc_cfg cfg = {
+        .kind = MRC_CC_NSCC, .link_bps = 10000000000, .base_rtt_ns = base_rtt_ns};
+    CHECK_EQ(mrc_cc_init(&cc, &cfg, 0), MRC_OK);
+    struct mrc_cc_sack s = {
+        .now = MRC_MSEC, .new_bytes = 16384, .rtt_valid = true, .rtt_ns = 500 * MRC_USEC};
+    mrc_cc_on_sack(&cc, &s); /* a period begins */
+    s.now += 8 * MRC_MSEC;
+    s.rtt_ns += 8 * MRC_MSEC;
+    for (int i = 0; i < 40; i++)
+        mrc_cc_on_sack(&cc, &s);
+    s.now += 100 * MRC_USEC;
+    mrc_cc_on_sack(&cc, &s);
+    return mrc_cc_cwnd(&cc);
+}
+
+TEST(nscc__in_software_the_turn_in_which_a_period_ends_belongs_to_it)
+{
+    CHECK_EQ(late_turn(0), 937500);
+    CHECK(late_turn(500 * MRC_USEC) < 937500 / 2); /* E.3 to the letter */
+}
+
+/* That is a respite of one turn, no more: what is really not delivered counts. */
+TEST(nscc__in_software_quick_adapt_still_finds_what_was_delivered)
+{
+    struct mrc_cc cc;
+    const struct mrc_cc_cfg cfg = {.kind = MRC_CC_NSCC};
+    CHECK_EQ(mrc_cc_init(&cc, &cfg, 0), MRC_OK);
+    struct mrc_cc_sack s = {
+        .now = MRC_MSEC, .new_bytes = 4096, .rtt_valid = true, .rtt_ns = 500 * MRC_USEC};
+    mrc_cc_on_sack(&cc, &s);
+    s.rtt_ns = 9 * MRC_MSEC;
+    for (int i = 0; i < 4; i++) { /* 4 KB in a period and a half */
+        s.now += 400 * MRC_USEC;
+        mrc_cc_on_sack(&cc, &s);
+    }
+    CHECK(mrc_cc_cwnd(&cc) < 5 * 4096);
+}
