@@ -117,6 +117,7 @@ class Nscc:
     trigger_qa: bool = field(init=False, default=False)
     increase: bool = field(init=False, default=False)
     qa_endtime: int = field(init=False, default=0)
+    qa_turn: int | None = field(init=False, default=None)  # in which the period ended
     last_adjust: int = field(init=False)
     last_dec: int = field(init=False)
     avg_delay: float = field(init=False, default=0.0)
@@ -250,13 +251,25 @@ class Nscc:
             self.cwnd = max(self.cwnd, self.p.mtu)
             self.last_dec = now
 
+    def _qa_period_over(self, now: int) -> bool:
+        """Judge now? Where nobody knows the fabric, not in the turn that ends the period."""
+        if now < self.qa_endtime:
+            return False
+        if self.p.follow or self.qa_endtime == 0:
+            return True
+        self.qa_turn = now if self.qa_turn is None else self.qa_turn
+        if self.qa_turn == now:
+            return False
+        self.qa_turn = None
+        return True
+
     def _quick_adapt(self, *, loss: bool, marked: bool, delay: int, now: int) -> bool:
         if self.p.disable_qa:
             return False
         done = False
         if self.bytes_ignored < self.bytes_to_ignore and marked:
             done = True  # still draining the old window
-        elif now >= self.qa_endtime:
+        elif self._qa_period_over(now):
             cause = self.trigger_qa or loss or delay > self.p.qa_threshold
             few = self.achieved_bytes < self.max_wnd / 2**self.p.qa_gate
             if self.qa_endtime != 0 and cause and few:
