@@ -19,11 +19,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 CORE := $(filter-out %_all.c,$(wildcard csrc/core/*.c))
 IO := $(filter-out %_all.c,$(wildcard csrc/io/*.c))
 UNITS := $(wildcard csrc/core/mrc_core_all.c csrc/io/mrc_io_all.c csrc/sim/mrc_sim_all.c)
+LAB := $(wildcard csrc/lab/*.c)
 SIM := $(filter-out %_all.c,$(wildcard csrc/sim/*.c)) $(wildcard csrc/tests/world*.c)
 CTESTS := $(wildcard csrc/tests/test_*.c)
-HEADERS := $(wildcard csrc/core/*.h csrc/io/*.h csrc/sim/*.h csrc/tests/*.h)
-CFORMAT := $(CORE) $(IO) $(SIM) $(HEADERS) $(wildcard csrc/tests/*.c tools/*/*.c tools/*/*/*.c)
-EXT_INPUT := $(wildcard csrc/core/*.[ch] csrc/io/*.[ch] csrc/sim/*.[ch] csrc/ffi/*) pyproject.toml
+HEADERS := $(wildcard csrc/core/*.h csrc/io/*.h csrc/lab/*.h csrc/sim/*.h csrc/tests/*.h)
+CFORMAT := $(CORE) $(IO) $(SIM) $(LAB) $(HEADERS) $(wildcard csrc/tests/*.c tools/*/*.c tools/*/*/*.c)
+EXT_INPUT := $(wildcard csrc/core/*.[ch] csrc/io/*.[ch] csrc/lab/*.[ch] csrc/sim/*.[ch] csrc/ffi/*) pyproject.toml
 
 # ---- build in place -------------------------------------------------------------------------
 
@@ -127,7 +128,7 @@ ctest: $(patsubst csrc/tests/%.c,$(B)/%,$(CTESTS)) $(call obj,$(UNITS)) ## C uni
 	done; echo "C unit tests passed: $(words $(CTESTS)) programs"
 
 .PHONY: compile
-compile: $(call obj,$(CORE) $(IO) $(SIM) $(UNITS)) ## compile all C with every warning an error
+compile: $(call obj,$(CORE) $(IO) $(SIM) $(LAB) $(UNITS)) ## compile all C with every warning an error
 	@if command -v $(CLANG) >/dev/null && [ "$(B)" = build/c ]; then \
 	    $(MAKE) compile B=build/clang CC=$(CLANG); \
 	elif [ "$(B)" = build/c ]; then echo "note: no clang here, gcc only (apt install clang)"; fi

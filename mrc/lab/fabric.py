@@ -109,8 +109,13 @@ class Fabric:
             raise
         self._client = client
         self._faults = Faults(client, self.spec)
+        try:
+            self._faults.begin()
+            settle(client, self.spec)
+        except BaseException:
+            self.down()
+            raise
         self.hosts = tuple(Host(self, i) for i in range(self.spec.hosts))
-        settle(client, self.spec)
         return self
 
     def down(self) -> None:

@@ -19,6 +19,7 @@ from mrc.fabric.timeline import LinkState
 
 from . import config, links
 from .counters import settle
+from .delays import Delays
 from .errors import FabricUnavailableError
 from .plan import FabricSpec, Path
 from .rtnl import Change, Kernel
@@ -38,6 +39,9 @@ class Faults:
         self._client = client
         self._spec = spec
         self._states: dict[Way, LinkState] = {}
+        self._made: dict[Way, LinkState] = {}
+        """What has been carried out, the fabric's own delay included."""
+        self._delays = Delays(client, spec)
         self._cut_up: set[Way] = set()
         self._trains: set[Way] = set()
         self._singles = False
@@ -46,8 +50,16 @@ class Faults:
     def require(self, kinds: Iterable[FaultKind]) -> None:
         """FabricUnavailableError: this fabric cannot do one of these; it says what is missing."""
         for kind in kinds:
-            if kind in (FaultKind.CORRUPT, FaultKind.TRIM, FaultKind.DELAY):
+            if kind in (FaultKind.CORRUPT, FaultKind.TRIM):
                 raise FabricUnavailableError(f"{kind} is not built yet")
+            if kind is FaultKind.DELAY:
+                self._delays.require()
+
+    def begin(self) -> None:
+        """Bring the fabric into the state that its spec asks for where nothing is wrong."""
+        if self._spec.delay_ns:
+            self._delays.require()
+            self._change(dict.fromkeys(self._spec.shape.links, links.NEW))
 
     # -- by link -----------------------------------------------------------------------------
 
@@ -62,16 +74,19 @@ class Faults:
     def close(self) -> None:
         """Give back what this holds; the fabric goes down."""
         self._kernel.close()
+        self._delays.close()
 
     def _change(self, wanted: Mapping[Way, LinkState]) -> None:
-        changed = {w: s for w, s in wanted.items() if s != self.state(w)}
+        made = {w: (self._made.get(w, links.NEW), self._full(w, s)) for w, s in wanted.items()}
+        changed = {w: pair for w, pair in made.items() if pair[0] != pair[1]}
         quick: list[Change] = []
         slow: list[links.Lines] = []
-        for way, state in changed.items():
-            before = self.state(way)
-            quick += self._train_change(way, state)
-            quick += links.loss_change(way, before, state)
-            slow.append(links.rate_lines(self._spec, way, before, state))
+        for way, (before, after) in changed.items():
+            quick += self._train_change(way, after)
+            quick += links.loss_change(way, before, after)
+            slow.append(links.rate_lines(self._spec, way, before, after))
+            if after.delay_ns:
+                self._delays.set(way, after.delay_ns)
         for way, up in self._carriers(changed):
             if up:
                 slow.append(links.plug_lines(self._spec, way))
@@ -79,18 +94,31 @@ class Faults:
                 quick += links.unplug(way)
         self._kernel.carry_out(quick)
         self._client.batches(links.joined(slow))
-        for way, state in changed.items():
-            self._states[way] = state
-            if state == links.NEW:
-                del self._states[way]
+        for way, (_, after) in changed.items():
+            if not after.delay_ns:
+                self._delays.set(way, 0)
+            self._made[way] = after
+        self._states.update(wanted)
+        self._states = {w: s for w, s in self._states.items() if s != links.NEW}
 
-    def _carriers(self, changed: Mapping[Way, LinkState]) -> Iterator[tuple[Way, bool]]:
+    def _full(self, way: Way, state: LinkState) -> LinkState:
+        """With what the fabric itself adds."""
+        if self._spec.delay_ns and Tier.HOST not in (way.src.tier, way.dst.tier):
+            return replace(state, delay_ns=state.delay_ns + self._spec.delay_ns)
+        return state
+
+    def _carriers(
+        self, changed: Mapping[Way, tuple[LinkState, LinkState]]
+    ) -> Iterator[tuple[Way, bool]]:
         """Cables to unplug (False) or plug in: one is down while one of its directions is."""
-        for way in dict.fromkeys(links.cable(w) for w in changed):
-            was = any(self.state(w).down for w in (way, way.back))
-            is_ = any(changed.get(w, self.state(w)).down for w in (way, way.back))
+        for cable in dict.fromkeys(links.cable(w) for w in changed):
+            was, is_ = False, False
+            for way in (cable, cable.back):
+                same = self._made.get(way, links.NEW)
+                before, after = changed.get(way, (same, same))
+                was, is_ = was or before.down, is_ or after.down
             if was != is_:
-                yield way, not is_
+                yield cable, not is_
 
     def _train_change(self, way: Way, state: LinkState) -> list[Change]:
         from_host = way.src.tier is Tier.HOST
@@ -132,7 +160,9 @@ class Faults:
         """Cut trains (GSO) up at the hosts' ports: every packet crosses the fabric by itself."""
         self._singles = on
         ports = [w for p in range(self._spec.planes) for w in self._spec.shape.host_links(p)]
-        self._kernel.carry_out(c for w in ports for c in self._train_change(w, self.state(w)))
+        self._kernel.carry_out(
+            c for w in ports for c in self._train_change(w, self._full(w, self.state(w)))
+        )
 
     def clear(self) -> None:
         """End all cuts and losses, let trains pass. Links that are down stay down, rates stay."""

@@ -17,6 +17,7 @@ from mrc.fabric.timeline import LinkState
 
 from . import config
 from .plan import FabricSpec
+from .relay import RELAY_BIT, SOURCE_BYTE
 from .rtnl import Change, Instruction, Verb
 
 Lines = dict[tuple[str, str], list[str]]
@@ -25,7 +26,8 @@ Lines = dict[tuple[str, str], list[str]]
 NEW = LinkState()
 
 _LOAD_RANDOM = (0x20, 0, 0, 0xFFFFF038)  # A = random 32 bits: BPF_LD|W|ABS at SKF_AD_OFF+RANDOM
-_JGE = 0x35
+_LOAD_SOURCE = (0x30, 0, 0, SOURCE_BYTE)
+_JGE, _JSET = 0x35, 0x45
 _DROP = (6, 0, 0, 2)  # TC_ACT_SHOT
 _KEEP = (6, 0, 0, 0xFFFFFFFF)  # TC_ACT_UNSPEC: as if there were no filter
 
@@ -44,6 +46,14 @@ def drop_program(probability: float) -> tuple[Instruction, ...]:
     return (_LOAD_RANDOM, (_JGE, 0, 1, threshold), _DROP, _KEEP)
 
 
+def filter_program(probability: float, *, kept: bool) -> tuple[Instruction, ...]:
+    """What is lost at the end of a link: besides, where a relay keeps packets, all but its own."""
+    rest = drop_program(probability) if probability else (_KEEP,)
+    if kept:
+        return (_LOAD_SOURCE, (_JSET, 1, 0, RELAY_BIT), _DROP, *rest)
+    return rest if probability else ()
+
+
 def drop_probability(state: LinkState) -> float:
     """Of a packet in one direction, cut included."""
     return 1.0 if state.cut or state.down else state.loss_ppm / 1e6
@@ -56,10 +66,10 @@ def needs_single_packets(state: LinkState) -> bool:
 
 def loss_change(way: Way, before: LinkState, after: LinkState) -> list[Change]:
     """The filter that loses packets, where it changes."""
-    was, wanted = drop_probability(before), drop_probability(after)
-    if was == wanted:
-        return []
-    return [Change(*config.in_port(way), Verb.DROP, program=drop_program(wanted) if wanted else ())]
+    was, wanted = (
+        filter_program(drop_probability(s), kept=s.delay_ns > 0) for s in (before, after)
+    )
+    return [] if was == wanted else [Change(*config.in_port(way), Verb.DROP, program=wanted)]
 
 
 def train_change(way: Way, *, whole: bool) -> list[Change]:
