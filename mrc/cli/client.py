@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mrc.cli import report
 from mrc.cli.exits import CliError, Exit
@@ -22,6 +22,9 @@ from mrc.cli.stream import Stream
 from mrc.cli.verdict import Outcome, client_end, failure, sweep_row
 from mrc.ev import EvProfile
 from mrc.units import format_seconds, powers_of_two
+
+if TYPE_CHECKING:
+    from mrc.cli.inlab import InlineFaults
 
 SILENCE_S = 30.0
 FINISH_TIMEOUT_S = 60.0
@@ -40,6 +43,11 @@ class Client:
         self._connect = connect
         self._links: list[Link] = []
         self._outcomes: list[Outcome] = []
+        self._faults: InlineFaults | None = None
+        if options.faults:
+            from mrc.cli.inlab import InlineFaults
+
+            self._faults = InlineFaults(options)
 
     async def run(self, stop: Stop) -> None:
         """Everything. Returns when all went well, else raises, with the report made either way."""
@@ -56,7 +64,7 @@ class Client:
                 if file["state"] in ("incomplete", "not sent"):
                     self._output.note(f"{file['name']}: {file['state']}")
             if self._outcomes:
-                self._output.end(client_end(self._outcomes, self._options))
+                self._output.end(self._end())
             await asyncio.gather(*(link.close() for link in self._links))
 
     async def _run_tests(self, stop: Stop) -> None:
@@ -70,6 +78,13 @@ class Client:
         problem = failure(self._outcomes)
         if problem is not None:
             raise CliError(Exit.FAILED, problem)
+
+    def _end(self) -> dict[str, Any]:
+        document = client_end(self._outcomes, self._options)
+        if self._faults is not None:
+            self._faults.stop()
+            document["faults"] = self._faults.events
+        return document
 
     # -- set-up ------------------------------------------------------------------------------
 
@@ -193,7 +208,11 @@ class Client:
             reverse=[stream.bulk_receiver() for stream in streams] if params.bidir else [],
         )
         self._outcomes.append(outcome)
-        outcome.run.start_intervals(self._options.common.interval, self._output.interval)
+        emit: Callable[[dict[str, Any]], None] = self._output.interval
+        if self._faults is not None:
+            self._faults.start(outcome.run.clock_ns)
+            emit = self._faults.reporting(emit)
+        outcome.run.start_intervals(self._options.common.interval, emit)
 
         if params.bidir:
             await stop.within(self._all("go", {}))

@@ -63,6 +63,9 @@ class HumanOutput:
             for key in ("sum", "sum_bidir_reverse"):
                 if key in data:
                     self._flow("SUM", data[key])
+        for fault in data.get("faults", ()):
+            begin = "" if fault["on"] else "end of "
+            self._line(f"      {fault['t']:.3f} s  {begin}{fault['what']}", _YELLOW)
         self._events(data["mrc"]["ev_events"])
 
     def _flow(self, label: str, flow: dict[str, Any]) -> None:

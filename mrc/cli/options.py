@@ -18,6 +18,7 @@ from mrc.cli.exits import CliError, Exit
 from mrc.cli.output import Lines, say
 from mrc.cli.parser import DEPTH, EVS, MESSAGE_MAX, SPORT_BASE, recv_parser, send_parser
 from mrc.dscp import DscpClasses
+from mrc.fabric.fault import Fault
 
 RING_BYTES_MAX = 4 << 30
 
@@ -80,6 +81,8 @@ class SendOptions:
     sweep: tuple[int, int] | None
     bidir: bool
     seed: int
+    faults: tuple[Fault, ...] = ()
+    """What is broken, in a lab, while it runs."""
 
 
 def _unbracketed(host: str) -> str:
@@ -237,6 +240,7 @@ def parse_send(argv: Sequence[str]) -> SendOptions:
         sweep=args.sweep,
         bidir=args.bidir,
         seed=_seed() if args.seed is None else args.seed,
+        faults=tuple(args.faults or ()),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from mrc.cli import helptext
 from mrc.cli.argtypes import checked, classes, plane_address, something, train, whole
 from mrc.cli.exits import CliError, Exit
+from mrc.cli.faultparser import add_faults
 from mrc.cli.output import Lines
 from mrc.units import parse_count, parse_seconds, parse_size, parse_size_range
 
@@ -348,5 +349,6 @@ def send_parser() -> argparse.ArgumentParser:
     )
     _add_load(parser)
     _add_transport(parser)
+    add_faults(parser)
     _add_common(parser)
     return parser

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -27,6 +28,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     try:
         chosen = options.parse_recv(argv)
+        if "MRC_LAB" in os.environ:
+            from mrc.cli import inlab
+
+            chosen = inlab.recv_options(chosen)
     except CliError as error:
         return options.usage_error(PROGRAM, argv, error)
 

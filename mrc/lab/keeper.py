@@ -20,12 +20,13 @@ from dataclasses import asdict
 from typing import Any
 
 from mrc.fabric import FabricError as VocabularyError
-from mrc.fabric import parse_fault, parse_target
+from mrc.fabric import parse_fault, parse_target, settle
 
 from .counters import read_links
 from .errors import FabricError, FabricUnavailableError
 from .fabric import Fabric, cleanup_stale
 from .player import Happened, Player
+from .profile import Mode
 from .remote import MESSAGE_MAX
 from .state import Place
 
@@ -212,11 +213,21 @@ class Keeper:
         self._tell(ended)
         return {"happened": [asdict(h) for h in ended]}
 
-    def _op_profile(self, _: int, src: int, dst: int, mode: str = "udp") -> dict[str, Any]:
-        """The EV profile by which a host reaches another."""
-        from .profile import Mode, ev_profile
+    def _op_check(
+        self, _: int, script: list[str], pair: tuple[int, int] = (0, 1)
+    ) -> dict[str, Any]:
+        """Whether a script could be played."""
+        faults = [parse_fault(line) for line in script]
+        self._fabric.faults.require({f.kind for f in faults})
+        settle(faults, self._fabric.spec.shape, (pair[0], pair[1]))
+        return {}
 
-        return {"text": ev_profile(self._fabric.spec, src, dst, Mode(mode))}
+    def _op_profile(self, _: int, src: int, dst: int, mode: str = "udp") -> dict[str, Any]:
+        """A file with the EV profile by which a host reaches another."""
+        file = self._place.folder / f"h{src + 1}-h{dst + 1}.{mode}.toml"
+        if not file.exists():
+            self._fabric.hosts[src].write_profile(file, Mode(mode), dst)
+        return {"file": str(file)}
 
     def _op_down(self, _: int) -> dict[str, Any]:
         self._ending = True

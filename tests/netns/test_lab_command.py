@@ -142,22 +142,10 @@ def test_a_command_in_a_host_is_like_any_other(lab):
     assert "no host 'h3': h1 to h2" in lab.run("exec", "h3", "--", "true", code=2)
 
 
-def test_a_transfer_crosses_the_lab(lab):
-    receiver = subprocess.Popen(
-        [*lab.command, "exec", "h2", "--", "mrc-recv", "-1"],
-        env=lab.env,
-        stdout=subprocess.DEVNULL,
-    )
-    try:
-        wait = "until ss -Hltn 'sport = :18515' | grep -q .; do sleep 0.05; done"
-        lab.run("exec", "h2", "--", "timeout", "10", "sh", "-c", wait)
-        said = lab.run("exec", "h1", "--", "mrc-send", "fd00::2", "-e", "4", "-n", "8")
-        assert "verified" in said
-        assert receiver.wait(WAIT_S) == 0
-    finally:
-        receiver.kill()
-        receiver.wait()
-    carried = {n: c["bytes"] for n, c in lab.links().items() if n.startswith("p") and "t0.a->" in n}
+def test_a_transfer_crosses_the_lab_by_all_its_paths(served):
+    assert "verified" in served.run("exec", "h1", "--", "mrc-send", "h2", "-n", "16")
+    links = served.links()
+    carried = {n: c["bytes"] for n, c in links.items() if n.startswith("p") and "t0.a->" in n}
     assert len(carried) == 4
     assert min(carried.values()) > 1 << 20
 
@@ -239,6 +227,65 @@ def test_what_does_not_exist_is_named(faulty):
     said = faulty.run("fail", "p1.t1.3", code=1)
     assert "there is no spine 3 in plane 1: t1.1 to t1.2" in said
     assert faulty.lab()["faults"] == []
+
+
+# ---- mrc-send and mrc-recv inside ----------------------------------------------------------------
+
+
+@pytest.fixture
+def served(lab):
+    """mrc-recv runs in h2 as long as the test."""
+    argv = [*lab.command, "exec", "h2", "--", "mrc-recv"]
+    receiver = subprocess.Popen(argv, env=lab.env, stdout=subprocess.DEVNULL)
+    wait = "until ss -Hltn 'sport = :18515' | grep -q .; do sleep 0.05; done"
+    lab.run("exec", "h2", "--", "timeout", "10", "sh", "-c", wait)
+    yield lab
+    receiver.terminate()
+    receiver.wait(WAIT_S)
+
+
+def test_faults_on_the_command_line_happen_in_time_and_are_reported(served):
+    said = served.run(
+        *("exec", "h1", "--", "mrc-send", "h2", "-t", "1.5", "-i", "0.5", "--json"),
+        *("--fail", "p1.t1.1@300ms", "--heal", "@800ms", "--loss", "ev3:20%@1s"),
+    )
+    document = json.loads(said[: said.rindex("}") + 1])
+    happened = document["end"]["faults"]
+    assert [(f["what"], f["on"]) for f in happened] == [
+        ("fail p1.t1.1", True),
+        ("fail p1.t1.1", False),
+        ("loss ev3=20%", True),
+    ]
+    for fault, due_s in zip(happened, (0.3, 0.8, 1.0), strict=True):
+        assert due_s <= fault["t"] == pytest.approx(due_s + fault["late_ms"] / 1e3, abs=2e-3)
+    assert [f for i in document["intervals"] for f in i["faults"]] == happened
+    bad = [e for e in document["end"]["mrc"]["ev_events"] if e["to"] == "ASSUMED_BAD"]
+    assert bad[0]["ev"] == 49152
+    assert bad[0]["t"] > 0.3
+    assert bad[0]["plane"] == 1
+    assert served.lab()["faults"] == []
+    lost = {name: c["lost"] for name, c in served.links().items() if c["lost"]}
+    assert set(lost) <= {"p1.t0.a->t1.1", "p1.t0.b->t1.1", "p1.t1.1->t0.a", "p1.t1.1->t0.b"} | {
+        "p2.t0.a->t1.2"
+    }
+    assert lost["p2.t0.a->t1.2"] > 0
+
+
+def test_faults_end_with_the_run_however_it_ends(served):
+    argv = [*served.command, "exec", "h1", "--", "mrc-send", "h2", "-t", "60", "--fail", "plane1"]
+    sender = subprocess.Popen(argv, env=served.env, stdout=subprocess.DEVNULL)
+    wait_for(lambda: any(f["on"] for f in served.lab()["faults"]), "the fault is in force")
+    sender.kill()
+    sender.wait(WAIT_S)
+    wait_for(lambda: served.lab()["faults"] == [], "the fault is over")
+
+
+def test_what_the_lab_does_not_have_is_said_before_anything_is_sent(lab):
+    for argv, code, says in (
+        (["h2", "--fail", "p1.t1.9"], 1, "there is no spine 9 in plane 1: t1.1 to t1.2"),
+        (["h9"], 3, "there is no host h9 in this lab: h1 to h2"),
+    ):
+        assert says in lab.run("exec", "h1", "--", "mrc-send", *argv, code=code)
 
 
 # ---- side by side, and after a crash -------------------------------------------------------------

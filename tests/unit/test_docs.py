@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mrc import DropReason, PathStats, PortStats, QpStats
+from mrc.cli.labparser import lab_parser
 from mrc.cli.parser import recv_parser, send_parser
 from mrc.evfile import parse_profile
 from tools.conformance import check, rows
@@ -60,6 +61,15 @@ def test_every_counter_is_explained_and_no_other():
     text = (DOCS / "reference" / "counters.md").read_text()
     cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
     assert {n for cell in cells for n in re.findall(r"`(\w+)`", cell)} == names
+
+
+def test_every_verb_and_option_of_the_lab_is_on_its_page():
+    text = (DOCS / "reference" / "lab.md").read_text()
+    named = set(re.findall(r"(?<![\w-])--[\w-]+", text)) | {"-h"}
+    (verbs,) = (a.choices for a in lab_parser()._actions if isinstance(a.choices, dict))
+    assert [verb for verb in verbs if not re.search(rf"\b{verb}\b", text)] == []
+    options = [a.option_strings for p in (lab_parser(), *verbs.values()) for a in p._actions]
+    assert [spellings for spellings in options if spellings and not named & set(spellings)] == []
 
 
 @pytest.mark.parametrize("parser", [recv_parser(), send_parser()], ids=lambda p: p.prog)

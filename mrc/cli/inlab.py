@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""mrc-send and mrc-recv inside a lab: names of hosts, its paths, faults on the command line.
+
+Inside is what `mrc-lab exec` has started. Nothing here is imported, nor anything of mrc.lab, by a
+command that runs elsewhere and names no fault.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from mrc.cli.exits import CliError, Exit
+from mrc.cli.options import Common, RecvOptions, SendOptions
+from mrc.cli.parser import SPORT_BASE
+from mrc.lab.errors import FabricError
+from mrc.lab.remote import Remote, host_number, surroundings
+from mrc.lab.state import Place
+
+
+def _ask(lab: Place, op: str, **arguments: Any) -> dict[str, Any]:
+    """One question to the lab we are in."""
+    try:
+        with Remote(lab) as remote:
+            return remote.ask(op, **arguments)
+    except ValueError as error:
+        raise CliError(Exit.USAGE, str(error)) from None
+    except FabricError as error:
+        raise CliError(Exit.ENVIRONMENT, str(error)) from None
+
+
+def send_options(options: SendOptions) -> SendOptions:
+    """With what the lab knows filled in. CliError: faults outside of a lab, or none it can do."""
+    inside = surroundings()
+    if inside is None:
+        if options.faults:
+            kind = options.faults[0].kind
+            raise CliError(
+                Exit.USAGE,
+                f"--{kind} breaks a part of a lab, and this is none: mrc-lab up; "
+                "mrc-lab exec h1 -- mrc-send ...",
+            )
+        return options
+    lab, name = inside
+    said = _ask(lab, "status")
+    me, peer = _hosts(said, name, options.host)
+    if options.faults:
+        _ask(lab, "check", script=[str(f) for f in options.faults], pair=_pair(said, me, peer))
+    if peer is None:
+        return options
+    address = said["hosts"].get(f"h{peer + 1}", options.host)
+    chosen = options.evs is not None or options.sport_base != SPORT_BASE
+    common = options.common if chosen else _with_profile(options.common, lab, me, peer)
+    return dataclasses.replace(options, host=address, common=common)
+
+
+def recv_options(options: RecvOptions) -> RecvOptions:
+    """The same for mrc-recv: by which paths it answers."""
+    inside = surroundings()
+    if inside is None:
+        return options
+    lab, name = inside
+    said = _ask(lab, "status")
+    me, _ = _hosts(said, name, "")
+    others = [h for h in range(len(said["hosts"])) if h != me]
+    return dataclasses.replace(options, common=_with_profile(options.common, lab, me, others[-1]))
+
+
+def _hosts(said: dict[str, Any], name: str, peer: str) -> tuple[int, int | None]:
+    """Numbers of the host we are in, and of the one named, if it is one of this lab."""
+    hosts = dict(said["hosts"])
+    me = host_number(name, len(hosts))
+    for other, address in hosts.items():
+        if peer in (other, address):
+            return me, host_number(other, len(hosts))
+    if peer[:1] == "h" and peer[1:].isdecimal():
+        raise CliError(Exit.PEER, f"there is no host {peer} in this lab: h1 to h{len(hosts)}")
+    return me, None
+
+
+def _pair(said: dict[str, Any], me: int, peer: int | None) -> tuple[int, int]:
+    """The hosts whose paths an `evN` counts."""
+    return me, (me + 1) % len(said["hosts"]) if peer is None or peer == me else peer
+
+
+def _with_profile(common: Common, lab: Place, me: int, peer: int) -> Common:
+    """Unless paths were chosen: those of the lab, each with its plane."""
+    if common.ev_profile is not None or common.backend not in ("auto", "udp") or me == peer:
+        return common
+    return dataclasses.replace(common, ev_profile=_ask(lab, "profile", src=me, dst=peer)["file"])
+
+
+class InlineFaults:
+    """The faults of one run of mrc-send. They end with it, however it ends."""
+
+    def __init__(self, options: SendOptions) -> None:
+        """Asks the lab nothing yet."""
+        self._script = [str(fault) for fault in options.faults]
+        self._host = options.host
+        self._remote: Remote | None = None
+        self._clock_ns = 0
+        self._new: list[dict[str, Any]] = []
+        self.events: list[dict[str, Any]] = []
+        """All that began or ended: t in seconds of the run, what, on, late_ms."""
+
+    def start(self, clock_ns: int) -> None:
+        """Play the script; its second 0 is `clock_ns` of CLOCK_MONOTONIC."""
+        inside = surroundings()
+        if inside is None or self._remote is not None:
+            return
+        lab, name = inside
+        said = _ask(lab, "status")
+        self._clock_ns = clock_ns
+        pair = _pair(said, *_hosts(said, name, self._host))
+        try:
+            self._remote = Remote(lab)
+            self._remote.ask(
+                "faults", script=self._script, pair=pair, bound=True, start_ns=clock_ns
+            )
+        except (FabricError, ValueError) as error:
+            raise CliError(Exit.ENVIRONMENT, f"faults: {error}") from None
+        self._hear()
+        asyncio.get_running_loop().add_reader(self._remote.fileno(), self._hear)
+
+    def _hear(self) -> None:
+        if self._remote is None:
+            return
+        heard = self._remote.hear()
+        if not heard:  # readable, and nothing said: the lab is gone
+            asyncio.get_running_loop().remove_reader(self._remote.fileno())
+        for event in heard:
+            record = {
+                "t": round((event["done_ns"] - self._clock_ns) / 1e9, 6),
+                "what": event["what"],
+                "on": event["on"],
+                "late_ms": round((event["done_ns"] - event["due_ns"]) / 1e6, 3),
+            }
+            self._new.append(record)
+            self.events.append(record)
+
+    def reporting(self, emit: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+        """The same, with what has happened since the last report."""
+
+        def report(document: dict[str, Any]) -> None:
+            new, self._new = self._new, []
+            emit({**document, "faults": new})
+
+        return report
+
+    def stop(self) -> None:
+        """End what is still wrong."""
+        remote, self._remote = self._remote, None
+        if remote is not None:
+            asyncio.get_running_loop().remove_reader(remote.fileno())
+            remote.close()
+

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Faults on the command line of mrc-send, outside of any lab."""
+
+import pytest
+
+from mrc.cli import send
+from mrc.cli.exits import CliError
+from mrc.cli.options import parse_send
+
+
+@pytest.fixture(autouse=True)
+def outside(monkeypatch):
+    monkeypatch.delenv("MRC_LAB", raising=False)
+    monkeypatch.delenv("MRC_LAB_HOST", raising=False)
+
+
+def test_they_are_kept_in_the_order_given():
+    argv = "::1 --loss ev7:5% --fail p1.t1.2@3s --heal @5s --down h1.port1@2s..4s --flap h2=1s"
+    assert [str(f) for f in parse_send(argv.split()).faults] == [
+        "loss ev7=5%",
+        "fail p1.t1.2@3s",
+        "heal all@5s",
+        "down h1.port1@2s..4s",
+        "flap h2=1s",
+    ]
+    assert parse_send(["::1"]).faults == ()
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        ("--loss ev7", "loss needs a value"),
+        ("--fail nowhere", "names are like"),
+        ("--fail p1.t1.1@5s..3s", "ends before it begins"),
+        ("--reboot h1:2s", "only switches reboot"),
+    ],
+)
+def test_what_makes_no_sense_is_said_at_once(argv, says):
+    with pytest.raises(CliError, match=says):
+        parse_send(["::1", *argv.split()])
+
+
+def test_outside_of_a_lab_they_are_refused_and_the_way_in_is_shown(capsys):
+    assert send.main(["::1", "--fail", "p1.t1.2@3s"]) == 1
+    said = capsys.readouterr().err
+    assert "--fail breaks a part of a lab" in said
+    assert "mrc-lab exec h1 -- mrc-send" in said
+
+
+def test_the_help_names_them(capsys):
+    with pytest.raises(SystemExit):
+        parse_send(["--help"])
+    text = capsys.readouterr().out
+    for option in ("--fail", "--down", "--loss TARGET:5%", "--heal [TARGET]@T"):
+        assert option in text
