@@ -10,9 +10,10 @@ from mrc.fabric import FabricError, Fault, FaultKind
 from mrc.fabric.fault import parse_spot
 
 _ABOUT = """\
-Only in a host of a lab (mrc-lab exec h1 -- mrc-send ...). TARGET is a part of it: plane1, p1.t1.2,
-p1.t0.a, p1.t0.a--t1.2, h2.port1, ev7, all; times count from the start of the test: @3s, @3s..5s.
-Each may be given several times. What is still wrong at the end of the run is healed."""
+Only in a host of a lab (mrc-lab exec h1 -- mrc-send ...). TARGET is a part of
+  it: plane1, p1.t1.2, p1.t0.a, p1.t0.a--t1.2, h2.port1, ev7, all. Times count
+  from the start of the test: @3s, @3s..5s. Each may be given several times.
+  What is still wrong at the end of the run is healed."""
 
 _WORDS = {
     FaultKind.FAIL: ("TARGET[@T[..T]]", "packets vanish, the carrier stays"),

@@ -120,7 +120,9 @@ def test_loss_is_decided_where_a_direction_ends():
     (change,) = loss_change(way, NEW, LinkState(loss_ppm=250_000))
     assert (change.ns, change.dev, change.verb) == ("p1t1-3", "t0-2", Verb.DROP)
     assert change.program[1][3] == 3 * 2**30
-    assert loss_change(way, LinkState(loss_ppm=5), LinkState(loss_ppm=5, delay_ns=3)) == []
+    assert loss_change(way, LinkState(loss_ppm=5), LinkState(loss_ppm=5, rate_bps=3)) == []
+    (kept,) = loss_change(way, NEW, LinkState(delay_ns=3))
+    assert len(kept.program) == 4  # all but what the relay has kept already
     (healed,) = loss_change(way, LinkState(cut=True), NEW)
     assert healed.program == ()
 
