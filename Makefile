@@ -187,6 +187,10 @@ fuzz: ## libFuzzer (clang): T=wire MIN=5; without T every target in turn
 	        build/fuzz/$$n.corpus $$( [ ! -d csrc/tests/$$n.corpus ] || echo csrc/tests/$$n.corpus ); \
 	done
 
+.PHONY: scenarios
+scenarios: $(VENV)/.ext $(VENV)/.test ## the published experiments on the emulated fabric: figures and docs/reference/scenarios.md (T=name: one)
+	@$(BIN)/python -m tools.scenarios $(T)
+
 # ---- the main job, and how fast it is ----------------------------------------------------------
 
 .PHONY: demo

@@ -8,6 +8,7 @@ the same file.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +28,12 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 DASHES = ("-", "--", "-.", ":")
 POINTS_MAX = 240
 """Of a line; a figure in a page is not wider in pixels that matter."""
+POINTS_ALL = 1900
+"""Of all lines together, twice as many in areas: what 60 KB of SVG hold."""
 LABELS_MAX = 4
+CASES_MAX = {"planes": 2, "evs": 1, "works": 3}
+"""Panels of areas, the scenario's own first: more would be too small to read."""
+_DIGITS = re.compile(r"(?<=[ML ])(-?\d+\.\d)\d+(?=[ \n])")
 _PANEL = (4.6, 2.9)
 _STYLE = {
     "font.size": 8,
@@ -65,12 +71,18 @@ def draw(record: Record, figure: Figure, path: Path) -> None:
         canvas.suptitle(record.scenario, fontsize=9)
         FigureCanvasAgg(canvas)
         canvas.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    if path.suffix == ".svg":
+        # Six digits behind the point say nothing at this size, and are half of the file.
+        short = _DIGITS.sub(r"\1", path.read_text(encoding="utf-8"))
+        path.write_text(short, encoding="utf-8")
 
 
 def _lines(canvas_class: Any, record: Record, figure: Figure) -> Any:
     """One panel for all cases where each is one line, else one for each case."""
     cases = [record, *record.compare]
     together = figure.show in ("total", "lost")
+    if not together:
+        cases = cases[: CASES_MAX[figure.show]]
     count = 1 if together else len(cases)
     width = 6.4 if count == 1 else _PANEL[0] * min(count, 2)
     rows = -(-count // 2)
@@ -79,11 +91,11 @@ def _lines(canvas_class: Any, record: Record, figure: Figure) -> Any:
     if together:
         ax = next(axes)
         for i, case in enumerate(cases):
-            _line(ax, _rate(case, figure, TOTAL), case_name(case), i)
+            _line(ax, _rate(case, figure, TOTAL, len(cases)), case_name(case), i)
         _finish(ax, record, figure, "")
         return canvas
     for ax, case in zip(axes, cases, strict=False):
-        several = list(_several(case, figure))
+        several = list(_several(case, figure, len(cases)))
         if figure.show in ("planes", "evs") and len(several) > 1:
             _stack(ax, several)
         else:
@@ -98,31 +110,33 @@ def _lines(canvas_class: Any, record: Record, figure: Figure) -> Any:
 Points = tuple[list[float], list[float]]
 
 
-def _several(case: Record, figure: Figure) -> Iterator[tuple[str, Points]]:
+def _several(case: Record, figure: Figure, cases: int) -> Iterator[tuple[str, Points]]:
     if figure.show == "works":
-        for work in dict.fromkeys(flow.work for flow in case.flows):
-            yield work, _rate(case, figure, work)
+        works = dict.fromkeys(flow.work for flow in case.flows)
+        for work in works:
+            yield work, _rate(case, figure, work, cases * len(works))
         return
     if figure.show == "planes":
         count = max((len(s.planes) for s in case.samples if s.planes), default=0)
         for plane in range(count):
-            yield f"plane {plane + 1}", _slopes(case.plane_series(plane), 8e-9)
+            yield f"plane {plane + 1}", _slopes(case.plane_series(plane), 8e-9, 2 * count * cases)
         return
     flow = case.flows[0].flow
     count = max((len(s.evs) for s in case.samples if s.flow == flow and s.evs), default=0)
     for ev in range(count):
-        yield f"EV {ev}", _slopes(case.ev_series(flow, ev), 8e-9)
+        yield f"EV {ev}", _slopes(case.ev_series(flow, ev), 8e-9, 2 * count * cases)
 
 
-def _rate(case: Record, figure: Figure, who: str) -> Points:
+def _rate(case: Record, figure: Figure, who: str, lines: int) -> Points:
     if figure.show == "lost":
-        return _slopes(case.counter("lost", who), 1.0)
-    return _slopes(case.series(who), 8e-9)
+        return _slopes(case.counter("lost", who), 1.0, lines)
+    return _slopes(case.series(who), 8e-9, lines)
 
 
-def _slopes(series: Series, factor: float) -> Points:
+def _slopes(series: Series, factor: float, lines: int = 1) -> Points:
     """Means between samples, as many as can be seen, each at the end of its time."""
-    step = -(-(len(series.t_s) - 1) // POINTS_MAX) or 1
+    most = min(POINTS_MAX, max(20, POINTS_ALL // lines))
+    step = -(-(len(series.t_s) - 1) // most) or 1
     picked = list(zip(series.t_s[::step], series.count[::step], strict=True))
     xs, ys = [], []
     for (t0, n0), (t1, n1) in pairwise(picked):
@@ -153,7 +167,7 @@ def _stack(ax: Any, several: Sequence[tuple[str, Points]]) -> None:
 def _finish(ax: Any, case: Record, figure: Figure, title: str) -> None:
     ax.set_xlabel("s")
     ax.set_ylabel("lost packets / s" if figure.show == "lost" else figure.unit or "Gbit/s")
-    ax.margins(y=0.12)
+    ax.margins(y=0.3 if case.faults else 0.1)
     ax.set_ylim(bottom=0)
     ax.set_xlim(left=0, right=case.samples[-1].t_s)
     if title:
@@ -161,7 +175,7 @@ def _finish(ax: Any, case: Record, figure: Figure, title: str) -> None:
     _marks(ax, case.faults)
     count = len(ax.get_legend_handles_labels()[1])
     if count > 1:
-        ax.legend(fontsize=6.5, ncols=min(4, -(-count // 4)), loc="lower right")
+        ax.legend(fontsize=6.5, loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=1.2)
 
 
 def _marks(ax: Any, marks: Sequence[FaultMark]) -> None:
@@ -175,7 +189,7 @@ def _marks(ax: Any, marks: Sequence[FaultMark]) -> None:
         if i < LABELS_MAX:
             ax.annotate(
                 what,
-                (t_s, 0.02 + 0.07 * (i % LABELS_MAX)),
+                (t_s, 0.95 - 0.055 * i),
                 xycoords=("data", "axes fraction"),
                 xytext=(2, 0),
                 textcoords="offset points",

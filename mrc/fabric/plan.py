@@ -111,6 +111,7 @@ def read_shape(table: Table) -> FabricShape:
     """[fabric]. FabricError: with the line."""
     queue = table.size("queue", 200 << 10)
     ecn = table.flag("ecn", default=False)
+    low, high = table.size("ecn_lo", queue // 5), table.size("ecn_hi", queue * 4 // 5)
     try:
         shape = FabricShape(
             planes=table.integer("planes", 4, 1, 31),
@@ -123,8 +124,8 @@ def read_shape(table: Table) -> FabricShape:
             jitter_ns=table.time_ns("jitter", 0),
             mtu=table.integer("mtu", 9500, 1280, 65535),
             queue_bytes=queue,
-            ecn_lo=table.size("ecn_lo", queue // 5 if ecn else None),
-            ecn_hi=table.size("ecn_hi", queue * 4 // 5 if ecn else None),
+            ecn_lo=low if ecn else None,
+            ecn_hi=high if ecn else None,
             trim=table.flag("trim", default=False),
         )
     except FabricError as error:

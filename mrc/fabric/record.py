@@ -72,7 +72,7 @@ class Sample:
     """Packets, as all counters below."""
     retransmitted: int | None = None
     spurious: int | None = None
-    """Sent again although the first one had arrived."""
+    """Arrived although they had arrived before: sent for nothing."""
     lost: int | None = None
     """As the sender inferred."""
     timeouts: int | None = None

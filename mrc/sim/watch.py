@@ -33,7 +33,7 @@ _COLUMNS = {
     "sent_bytes": FlowCol.SENT_BYTES,
     "sent": FlowCol.SENT,
     "retransmitted": FlowCol.RETRANSMITTED,
-    "spurious": FlowCol.SPURIOUS,
+    "spurious": FlowCol.DUPLICATES,
     "lost": FlowCol.LOST,
     "timeouts": FlowCol.TIMEOUTS,
     "marked": FlowCol.MARKED,
@@ -52,6 +52,11 @@ class Watch:
         self._works: dict[str, list[int]] = {}
         for flow in self._flows:
             self._works.setdefault(flow.work, []).append(flow.index)
+        # Queue pairs between the same hosts with the same EVs have one table between them.
+        self._tables = {
+            flow.index: (flow.src, flow.dst, emulation.qps[flow.index // 2].evs)
+            for flow in self._flows
+        }
         self.samples: list[Sample] = []
         self.events: list[EvChange] = []
         self.left_out = 0
@@ -71,7 +76,8 @@ class Watch:
         for name, indices in groups:
             sums: dict[str, Any] = {k: sum(v[i] for i in indices) for k, v in columns.items()}
             if ones:
-                sums["planes"] = self._per_plane([paths[i] for i in indices])
+                tables = {self._tables[i]: paths[i] for i in indices}
+                sums["planes"] = self._per_plane(list(tables.values()))
             count = sum(delivered[i] for i in indices)
             self.samples.append(Sample(t_s=t_s, flow=name, delivered_bytes=count, **sums))
         for flow in ones:

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""python -m mrc.sim: what it prints, keeps, and returns."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mrc.fabric.record import load
+from mrc.fabric.scenario import load_scenario
+from mrc.sim import library
+from mrc.sim.command import Exit, main
+
+TEXT = """\
+name = "tiny"
+[fabric]
+planes = 2
+t1 = 1
+rate = "100mbit"
+delay = "100us"
+[[work]]
+kind = "bulk"
+[run]
+duration = "50ms"
+sample = "5ms"
+[expect]
+"it moves" = "goodput_bps > 0"
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    path = tmp_path / "tiny.toml"
+    path.write_text(TEXT)
+    return str(path)
+
+
+def test_a_run_in_words(tiny, capsys):
+    assert main([tiny]) == Exit.OK
+    out = capsys.readouterr().out
+    assert "tiny\n  2 hosts, 2 planes of 2 T0 and 1 T1, 100 Mbits/sec a port" in out
+    assert "ok  it moves: goodput_bps > 0" in out
+    assert "met: " in out
+
+
+def test_the_record_and_the_figure_are_kept(tiny, tmp_path, capsys):
+    made = tmp_path / "a.json"
+    drawn = tmp_path / "a.svg"
+    assert main([tiny, "--json", str(made), "--figure", str(drawn), "--seed", "9"]) == Exit.OK
+    record = load(made.read_text())
+    assert (record.scenario, record.run["seed"], record.on) == ("tiny", 9, "sim")
+    assert drawn.read_text().startswith("<?xml")
+    capsys.readouterr()
+    assert main([tiny, "--json", "-", "--seed", "9"]) == Exit.OK
+    assert json.loads(capsys.readouterr().out) == json.loads(made.read_text())
+
+
+def test_values_may_be_set(tiny, capsys):
+    command = [tiny, "--json", "-", "--set", "fabric.planes=1", "--set", "work.0.bytes=64KB"]
+    assert main([*command, "--set", "name=other"]) == Exit.OK
+    value = json.loads(capsys.readouterr().out)
+    assert (value["scenario"], value["run"]["shape"]["planes"]) == ("other", 1)
+
+
+def test_an_expectation_that_is_not_met(tmp_path, capsys):
+    path = tmp_path / "x.toml"
+    path.write_text(TEXT.replace("goodput_bps > 0", "goodput_bps > 1e12"))
+    assert main([str(path)]) == Exit.NOT_MET
+    assert "NOT it moves" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ([], Exit.USAGE, "which scenario?"),
+        (["startup-dead-path"], Exit.USAGE, "did you mean startup-dead-paths"),
+        (["TINY", "--set", "fabric"], Exit.USAGE, "KEY=VALUE"),
+        (["TINY", "--set", "fabric.planez=2"], Exit.USAGE, "did you mean planes"),
+        (["TINY", "--set", "fabric.planes=2", "--set", "fabric.planes.x=2"], Exit.USAGE, "a value"),
+        (["TINY", "--set", "work.7.bytes=2"], Exit.USAGE, "there is no number 7"),
+        (["TINY", "--figure", "x.gif"], Exit.USAGE, "a figure ends with"),
+        (["TINY", "TINY", "--json", "x"], Exit.USAGE, "for one scenario"),
+        (["TINY", "--seed", "x"], Exit.USAGE, "invalid int"),
+        (["TINY", "--case", "rc"], Exit.USAGE, "there is no case 'rc'"),
+        (["TINY", "--set", 'on=["lab"]'], Exit.USAGE, "not for the emulated fabric"),
+        (["none.toml"], Exit.ENVIRONMENT, "none.toml: No such file"),
+        (["TINY", "--json", "/nowhere/x.json"], Exit.ENVIRONMENT, "/nowhere/x.json: No such"),
+        (["--nothing"], Exit.USAGE, "unrecognized"),
+    ],
+)
+def test_what_cannot_be_run(arguments, code, words, tiny, capsys):
+    assert main([tiny if word == "TINY" else word for word in arguments]) == code
+    err = capsys.readouterr().err
+    assert words in err
+    assert err.startswith("mrc.sim: ")
+
+
+def test_the_list_is_of_all_scenarios(capsys):
+    assert main(["--list"]) == Exit.OK
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == library.names()
+    assert len(lines) >= 15
+
+
+@pytest.mark.parametrize("name", library.names())
+def test_our_scenarios_can_be_read_and_say_what_they_are_compared_with(name):
+    scenario = load_scenario(library.find(name))
+    assert scenario.claim
+    assert scenario.verdict
+    assert scenario.scaling
+    assert scenario.expect
+    assert scenario.only(["main"]).cases == (scenario.main,)
+
+
+def test_an_interrupt_ends_it_with_its_own_code(tiny):
+    command = [sys.executable, "-m", "mrc.sim", tiny, "--set", 'run.duration="100s"']
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        run.stdout.readline()  # it has begun
+        run.send_signal(signal.SIGINT)
+        _, err = run.communicate(timeout=60)
+    assert run.returncode == Exit.INTERRUPTED
+    assert err.decode() == "mrc.sim: stopped\n"
+
+
+def test_nobody_reads(tiny):
+    command = f"{sys.executable} -m mrc.sim --list | head -1 >/dev/null; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_the_help_teaches():
+    command = [sys.executable, "-m", "mrc.sim", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    for words in ("--list", "exit codes:", "[[work]]", "startup-dead-paths"):
+        assert words in done.stdout
+    assert Path(library.folder() / "startup-dead-paths.toml").exists()
