@@ -13,6 +13,7 @@ from .cq import CompletionQueue
 from .driver import Driver
 from .errors import MrcUsageError
 from .ev import EvProfile
+from .headers import OUTER_BYTES
 from .oob import Agreement, ConnectionInfo, QpInfo, negotiate
 from .options import ConnectionOptions
 from .path import PathTable
@@ -26,7 +27,6 @@ from .types import (
     PLANES_ALL,
     Access,
     Backend,
-    EvFormat,
     PortCap,
     QpCap,
     QpState,
@@ -42,7 +42,6 @@ _SPORT_MIN = 1024  # no peer makes us use a port that the system reserves for se
 _IPV6_MTU = 24  # getsockopt of a connected socket; not in the socket module
 # IPv6, UDP, BTH, METH, TSETH, RETH, ImmDt, iCRC (A.1); outer IPv6 and SRH come on top.
 _OVERHEAD = 40 + 8 + 12 + 4 + 4 + 16 + 4 + 4
-_OUTER = {EvFormat.SRV6: 40, EvFormat.SRV6_SRH: 64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,10 @@ def _path_mtu(local: Local, options: ConnectionOptions, ends: Iterable[IPv6Addre
     if local.port.backend is Backend.MEM:
         return options.mtu
     profile = options.profile(options.evs, options.sport_base)
-    outer = _OUTER.get(profile.format, 0) if local.port.backend is Backend.RAW else 0
+    outer = 0
+    if local.port.backend is Backend.RAW:  # the route is that of the outer header, if there is one
+        outer = OUTER_BYTES[profile.format]
+        ends = {e.dst for e in profile if e.dst is not None} or ends
     narrow, dst = min((route_mtu(end, local.scope_id), end) for end in ends)
     room = narrow - _OVERHEAD - outer
     fitting = [mtu for mtu in PATH_MTUS if mtu <= min(options.mtu, room)]

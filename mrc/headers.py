@@ -14,9 +14,12 @@ from .errors import MrcUsageError
 from .ev import EvEntry, EvProfile
 from .types import EvFormat
 
-__all__ = ["HOP_LIMIT", "outer_template", "outer_templates"]
+__all__ = ["HOP_LIMIT", "OUTER_BYTES", "outer_template", "outer_templates"]
 
 HOP_LIMIT = 64  # A.2
+# In front of the inner header (A.13): IPv6; and an SRH with its one entry, whether that extends the
+# path or is a copy of the destination. On a route of the kernel's own SRv6 it is the kernel's.
+OUTER_BYTES = {EvFormat.UDP: 0, EvFormat.STEV: 0, EvFormat.SRV6: 40, EvFormat.SRV6_SRH: 64}
 _SRC_AT = 8  # source address inside an IPv6 header
 _DST_AT = 24  # destination address inside an IPv6 header
 _SEGMENTS_LEFT_AT = 43  # in the SRH, which follows the 40 bytes of the IPv6 header

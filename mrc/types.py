@@ -187,6 +187,7 @@ class EvReason(IntEnum):
     ROTATION = 7
     CONTROL = 8
     SEND_ERROR = 9
+    MTU = 10
 
 
 class EvFormat(Enum):

@@ -327,7 +327,8 @@ bool mrc_engine_tx_pending(const struct mrc_engine *e)
            mrc_ep_tx_pending(&e->ep);
 }
 
-void mrc_engine_lane_failed(struct mrc_engine *e, uint8_t port, uint32_t lane, mrc_ns now)
+void mrc_engine_lane_failed(struct mrc_engine *e, uint8_t port, uint32_t lane,
+                            enum mrc_ev_reason why, mrc_ns now)
 {
     for (uint32_t i = 0; i < e->cfg.path_max; i++) {
         struct mrc_path_slot *p = &e->path[i];
@@ -337,7 +338,7 @@ void mrc_engine_lane_failed(struct mrc_engine *e, uint8_t port, uint32_t lane, m
             const struct mrc_path_entry_cfg *entry = mrc_path_entry(p->table, k);
             if (entry->port != port || entry->lane != lane)
                 continue;
-            mrc_path_on_loss(p->table, k, MRC_EV_R_SEND_ERROR, now, now);
+            mrc_path_on_loss(p->table, k, why, now, now);
             for (struct mrc_link *l = p->users.next; l != &p->users; l = l->next) {
                 struct mrc_qp *q = MRC_LIST_OWNER(l, struct mrc_qp, path_link);
                 mrc_qp_lane_failed(q, k, now);

@@ -57,9 +57,10 @@ void mrc_engine_tick(struct mrc_engine *e, mrc_ns now);
 size_t mrc_engine_tx(struct mrc_engine *e, struct mrc_tx_pkt *out, size_t max, mrc_ns now);
 /* When tick is needed next. In the past never after a tick. */
 mrc_ns mrc_engine_deadline(const struct mrc_engine *e);
-/* The I/O side could not send on this entry (ENETUNREACH and the like): treat it as loss at
- * once. */
-void mrc_engine_lane_failed(struct mrc_engine *e, uint8_t port, uint32_t lane, mrc_ns now);
+/* The I/O side could not send on this entry, for ENETUNREACH and the like (MRC_EV_R_SEND_ERROR), or
+ * because the packet is longer than the path takes (MRC_EV_R_MTU): treat it as loss at once. */
+void mrc_engine_lane_failed(struct mrc_engine *e, uint8_t port, uint32_t lane,
+                            enum mrc_ev_reason why, mrc_ns now);
 
 /* ---- objects; ids are small integers, negative returns are enum mrc_err ---- */
 /* key: 32 random bits from the caller; the low bits are replaced by the table index. */

@@ -23,6 +23,7 @@ enum mrc_ev_reason {
     MRC_EV_R_ROTATION,    /* SKIP served its turn */
     MRC_EV_R_CONTROL,     /* controller or application */
     MRC_EV_R_SEND_ERROR,  /* the socket refused the path */
+    MRC_EV_R_MTU,         /* full packets do not fit through it (any more) */
 };
 
 /* Where packets of a plane go, and where they come from: a host with a NIC per plane has an address
@@ -200,6 +201,13 @@ void mrc_path_on_loss(struct mrc_path_table *t, uint16_t i, enum mrc_ev_reason w
  * verdict (R_LOSS) as above when the entry has lost more of late than the others have; when all
  * lose alike that says nothing of any of them, and the entry is in SKIP for a turn (ADR 77). */
 void mrc_path_on_gap(struct mrc_path_table *t, uint16_t i, mrc_ns sent_ns, mrc_ns now);
+/* A data packet of that size got through on the entry, or was lost on it, which is told before
+ * on_loss or on_gap; bytes as in E.1: IPv6 header to iCRC. Where packets of a size never get
+ * through and probes always do, the MTU has shrunk, and probes are no reason to come back: the
+ * verdict is then DENIED (R_MTU), until control says otherwise (ADR 92). on_loss(R_MTU) is the same
+ * verdict of who knows. */
+void mrc_path_size_passed(struct mrc_path_table *t, uint16_t i, uint32_t bytes);
+void mrc_path_size_lost(struct mrc_path_table *t, uint16_t i, uint32_t bytes);
 
 /* Probing of ASSUMED_BAD entries (F.2): the first at once, then probe_interval apart while they are
  * answered; an unanswered one doubles the interval. At most 5 % of the entries wait for an answer

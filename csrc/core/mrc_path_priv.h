@@ -20,6 +20,15 @@ struct path_list { /* through path_entry.prev and .next; an entry is in one list
     uint16_t tail;
 };
 
+/* Packets of a size that does not get through (mrc_path_mtu.c). */
+struct path_hole {
+    uint32_t bytes;  /* the smallest that was lost and not passed since; 0: nothing is suspected */
+    uint32_t lost;   /* packets, at least that large */
+    uint32_t heals;  /* so often did probes bring the entry back meanwhile */
+    uint64_t passed; /* of the table, when it began */
+    uint64_t missed;
+};
+
 struct path_entry {
     struct mrc_heap_node timer; /* first, so that the heap's node is the entry */
     struct mrc_path_entry_cfg cfg;
@@ -41,6 +50,7 @@ struct path_entry {
     uint32_t recent_sent;        /* packets, and gaps among them; halved now and then */
     uint32_t recent_gaps;
     uint8_t relapses; /* verdicts by comparison, less one for each PATH_RECENT / 2 packets since */
+    struct path_hole hole;
 };
 
 /* A plane's part of order[]: [usable | spare | out], so that every class is counted and indexed
@@ -107,6 +117,8 @@ struct mrc_path_table {
     uint64_t recent_gaps;
     struct mrc_plane_addr *addr;
     uint8_t addr_count;
+    uint64_t passed; /* data packets that got through, and that did not */
+    uint64_t missed;
 };
 
 enum { PATH_RECENT = 4096 }; /* packets after which the counts of an entry are halved */
@@ -157,6 +169,10 @@ bool path_hash_add(struct mrc_path_table *t, uint16_t i);
 /* mrc_path_addr.c. false: see mrc_path_init. The pair of a plane, or NULL. */
 bool path_addrs_init(struct mrc_path_table *t, const struct mrc_path_cfg *cfg);
 const struct mrc_plane_addr *path_addr_of(const struct mrc_path_table *t, uint8_t plane);
+
+/* mrc_path_mtu.c. Small packets pass and large ones do not? Probes brought the entry back. */
+bool path_hole(const struct mrc_path_table *t, uint16_t i);
+void path_hole_healed(struct mrc_path_table *t, uint16_t i);
 
 /* mrc_path_gap.c */
 void path_recent_halve(struct mrc_path_table *t, uint16_t i);

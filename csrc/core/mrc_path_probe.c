@@ -61,6 +61,7 @@ static void path_probe_again(struct mrc_path_table *t, uint16_t i, mrc_ns now)
 static void path_probe_failed(struct mrc_path_table *t, uint16_t i, mrc_ns now)
 {
     struct path_entry *e = &t->entry[i];
+    e->hole.heals = 0; /* not only large packets are lost */
     e->successes = 0;
     e->probe_interval_ns = mrc_min64(2 * e->probe_interval_ns, t->interval_max_ns);
     path_probe_again(t, i, now);

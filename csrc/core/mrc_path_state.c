@@ -155,6 +155,7 @@ void mrc_path_on_mark(struct mrc_path_table *t, uint16_t i, uint8_t mark, mrc_ns
     if (i == MRC_EV_NONE || mark == 0 || mark > 2) /* 3 is reserved (A.7) */
         return;
     t->entry[i].stats.ecn_marks++;
+    t->entry[i].hole = (struct path_hole){0}; /* congestion explains what is lost */
     if (mark == 1)
         path_skip(t, i);
     else
@@ -166,6 +167,7 @@ void mrc_path_on_trim(struct mrc_path_table *t, uint16_t i, mrc_ns now)
     (void)now;
     if (i == MRC_EV_NONE)
         return;
+    t->entry[i].hole = (struct path_hole){0};
     t->entry[i].stats.trims++;
     path_skip(t, i);
 }
@@ -174,22 +176,34 @@ void mrc_path_on_trim(struct mrc_path_table *t, uint16_t i, mrc_ns now)
  * absolves or condemns it. */
 bool mrc_path_all_bad(const struct mrc_path_table *t) { return t->suspects_up >= t->active; }
 
+/* A verdict held back, for want of better entries. */
+static void path_suspect(struct mrc_path_table *t, uint16_t i, enum mrc_ev_reason why, mrc_ns now)
+{
+    struct path_entry *e = &t->entry[i];
+    if (e->suspect && (why != MRC_EV_R_MTU || e->suspect_why == MRC_EV_R_MTU))
+        return;
+    if (!e->suspect) {
+        e->suspect = true;
+        path_list_push(t, &t->suspects, i);
+        t->suspects_up++;
+    }
+    e->suspect_why = (uint8_t)why;
+    path_event(t, i, (enum mrc_ev_state)t->state[i], why, now);
+}
+
 void path_condemn(struct mrc_path_table *t, uint16_t i, enum mrc_ev_reason why, mrc_ns now)
 {
     struct path_entry *e = &t->entry[i];
     const struct path_plane *pl = &t->plane[e->cfg.plane];
     const enum mrc_ev_state from = (enum mrc_ev_state)t->state[i];
-    if (from > MRC_EV_SKIP)
+    if ((why == MRC_EV_R_TIMEOUT || why == MRC_EV_R_LOSS) && path_hole(t, i))
+        why = MRC_EV_R_MTU;
+    const enum mrc_ev_state to = why == MRC_EV_R_MTU ? MRC_EV_DENIED : MRC_EV_ASSUMED_BAD;
+    if (from >= to)
         return;
     const bool promote = path_usable(t, i) && pl->spare != 0;
     if (path_usable(t, i) && path_up(t, i) && !promote && t->active <= t->min_active) {
-        if (!e->suspect) {
-            e->suspect = true;
-            e->suspect_why = (uint8_t)why;
-            path_list_push(t, &t->suspects, i);
-            t->suspects_up++;
-            path_event(t, i, from, why, now);
-        }
+        path_suspect(t, i, why, now);
         return;
     }
     path_absolve(t, i);
@@ -198,9 +212,12 @@ void path_condemn(struct mrc_path_table *t, uint16_t i, enum mrc_ev_reason why, 
         const uint16_t j = t->order[pl->first + pl->usable + pick];
         path_put(t, j, (enum mrc_ev_state)t->state[j], false);
     }
-    path_put(t, i, MRC_EV_ASSUMED_BAD, promote || e->reserve);
-    e->stats.bad_since_ns = now;
+    path_probe_stop(t, i);
+    path_put(t, i, to, promote || e->reserve);
     path_event(t, i, from, why, now);
+    if (to == MRC_EV_DENIED)
+        return;
+    e->stats.bad_since_ns = now;
     path_probe_start(t, i);
 }
 
@@ -230,6 +247,8 @@ static void path_return(struct mrc_path_table *t, uint16_t i, enum mrc_ev_state 
 
 void path_heal(struct mrc_path_table *t, uint16_t i, enum mrc_ev_state to, mrc_ns now)
 {
+    if (to == MRC_EV_GOOD) /* a marked answer says that there is congestion */
+        path_hole_healed(t, i);
     path_return(t, i, to, MRC_EV_R_PROBE, now);
 }
 
@@ -251,6 +270,7 @@ int mrc_path_set_state(struct mrc_path_table *t, uint16_t i, enum mrc_ev_state s
         return MRC_ERR_INVAL;
     const enum mrc_ev_state from = (enum mrc_ev_state)t->state[i];
     path_absolve(t, i);
+    t->entry[i].hole = (struct path_hole){0};
     if (s == MRC_EV_GOOD) {
         if (from > MRC_EV_SKIP)
             path_return(t, i, s, MRC_EV_R_CONTROL, now);
@@ -289,6 +309,7 @@ int mrc_path_replace(struct mrc_path_table *t, uint16_t i, const struct mrc_path
     e->srtt_ns = 0;
     e->rttvar_ns = 0;
     e->healed_ns = now; /* losses of the former EV are not its own */
+    e->hole = (struct path_hole){0};
     memset(&e->stats, 0, sizeof e->stats);
     path_recent_forget(t, i);
     e->relapses = 0;

@@ -23,6 +23,8 @@ void mrc_req_lose(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_slo
                   enum mrc_ev_reason why)
 {
     req_forget(r, c, s);
+    if (why != MRC_EV_R_SEND_ERROR)
+        mrc_path_size_lost(c->path, s->ev, s->nominal);
     mrc_path_on_loss(c->path, s->ev, why, s->sent_ns, c->now);
     if (why == MRC_EV_R_LOSS)
         c->stats->losses_inferred++;
@@ -32,6 +34,7 @@ void mrc_req_lose(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_slo
 static void req_lose_gap(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_slot *s)
 {
     req_forget(r, c, s);
+    mrc_path_size_lost(c->path, s->ev, s->nominal);
     mrc_path_on_gap(c->path, s->ev, s->sent_ns, c->now);
     c->stats->losses_inferred++;
 }

@@ -27,6 +27,8 @@ static bool req_received(struct mrc_req *r, const struct mrc_req_ctx *c, struct 
         return false;
     if (s->rtx == 0) /* nothing else can have been acknowledged */
         mrc_req_report_time(r, c->now - s->sent_ns);
+    if (s->rtx == 0 || (echo && s->rtx == 1)) /* else it is not known which copy that was */
+        mrc_path_size_passed(c->path, s->ev, s->nominal);
     req_touch(r, s->ev);
     return true;
 }
@@ -176,6 +178,17 @@ static void req_sack_paths(struct mrc_req *r, const struct mrc_req_ctx *c, const
     }
 }
 
+/* The packet that triggered the SACK came by the EV it tells, whatever became of other copies. */
+static void req_came_by(const struct mrc_req *r, const struct mrc_req_ctx *c,
+                        const struct mrc_pkt *p, const struct req_sack *k)
+{
+    const struct mrc_slot *s = &r->tx.slot[k->ack.v & r->tx.mask];
+    const bool known = s->state != MRC_SLOT_FREE && s->psn == k->ack.v;
+    if (!p->pr && (!known || s->rtx > 0))
+        mrc_path_size_passed(c->path, mrc_path_find(c->path, p->entropy),
+                             known ? s->nominal : UINT32_MAX);
+}
+
 /* Positive information. Returns how many packets are news; *ack_news: the trigger is one of them.
  */
 static uint32_t req_sack_positive(struct mrc_req *r, const struct mrc_req_ctx *c,
@@ -226,6 +239,7 @@ enum mrc_wc_status mrc_req_sack(struct mrc_req *r, const struct mrc_req_ctx *c,
     const struct mrc_psn before = r->tx.unack;
     bool ack_news;
     const mrc_ns report_max_ns = r->report_max_ns;
+    req_came_by(r, c, p, &k);
     const uint32_t news = req_sack_positive(r, c, p, &k, &ack_news);
     if (p->pr) /* we had to ask: that is not how long a report takes by itself */
         r->report_max_ns = report_max_ns;

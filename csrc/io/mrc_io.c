@@ -232,8 +232,10 @@ void mrc_io_lane_put(struct mrc_io *io, uint32_t lane)
     }
 }
 
-void mrc_io_lane_failed(struct mrc_io *io, uint32_t lane)
+void mrc_io_lane_failed(struct mrc_io *io, uint32_t lane, int error)
 {
+    io->lanes[lane].narrow =
+        error == EMSGSIZE && (io->lanes[lane].narrow || !io->lanes[lane].failed);
     if (io->lanes[lane].failed)
         return;
     io->lanes[lane].failed = true;
@@ -280,7 +282,7 @@ bool mrc_txq_push(struct mrc_io *io, struct mrc_txq *q, const struct mrc_tx_pkt 
         io->stats.tx_errors++;
         io->stats.tx_errno = EAGAIN;
         io->overflowed = true;
-        mrc_io_lane_failed(io, pkt->lane);
+        mrc_io_lane_failed(io, pkt->lane, EAGAIN);
         return false;
     }
     struct mrc_txq_slot *slot = &io->slots[i];

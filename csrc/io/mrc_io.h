@@ -119,6 +119,7 @@ struct mrc_lane {
     struct mrc_lane_key key;
     uint32_t refs;  /* path tables that use it; 0: the slot is free */
     bool failed;    /* already in mrc_io.failed */
+    bool narrow;    /* ... because a packet was too long */
     uint32_t stamp; /* mrc_io_group: burst that touched it, and its packets in that burst */
     uint16_t first;
     uint16_t last;
@@ -142,6 +143,9 @@ struct mrc_io_ops {
     void (*resume)(struct mrc_io *io, uint32_t lane);
     /* Forget kept packets whose payload lies in [addr, addr + len). */
     void (*forget)(struct mrc_io *io, const uint8_t *addr, uint64_t len);
+    /* Bytes from BTH to iCRC that a packet of this lane may have, as far as the host knows now: MTU
+     * of its route less all headers in front. UINT32_MAX: any. */
+    uint32_t (*lane_room)(struct mrc_io *io, uint32_t lane);
 };
 
 /* The part of a port that all backends have. */
@@ -199,8 +203,9 @@ int mrc_io_source(struct mrc_io *io, const struct mrc_peer_addr *peer, uint8_t s
 /* Lane for this key, opened or shared. Negative on failure. */
 int64_t mrc_io_lane_get(struct mrc_io *io, const struct mrc_lane_key *key);
 void mrc_io_lane_put(struct mrc_io *io, uint32_t lane);
-/* The lane cannot send: the pump will tell the engine, once however often this is called. */
-void mrc_io_lane_failed(struct mrc_io *io, uint32_t lane);
+/* The lane cannot send: the pump will tell the engine, once however often this is called. EMSGSIZE
+ * is about packets as long as this one; any other reason is about all. */
+void mrc_io_lane_failed(struct mrc_io *io, uint32_t lane, int error);
 
 /* Sort a burst by lane, order kept inside each lane. Fills touched[] (n entries of room) with the
  * lanes, next[] with the chain of packet indices (UINT16_MAX ends). Returns the number of lanes. */

@@ -338,6 +338,13 @@ static size_t mem_rx(struct mrc_io *io, struct mrc_rx_pkt *out, size_t max)
     return got;
 }
 
+static uint32_t mem_lane_room(struct mrc_io *io, uint32_t lane)
+{
+    (void)io;
+    (void)lane;
+    return UINT32_MAX;
+}
+
 const struct mrc_io_ops mrc_io_mem_ops = {
     .name = "mem",
     .state_bytes = sizeof(struct mrc_io_mem),
@@ -349,4 +356,5 @@ const struct mrc_io_ops mrc_io_mem_ops = {
     .tx = mem_tx,
     .resume = mem_resume,
     .forget = mem_forget,
+    .lane_room = mem_lane_room,
 };

@@ -218,7 +218,7 @@ static size_t raw_send(struct mrc_io_raw *r, size_t n)
         }
         io->stats.tx_errors++;
         io->stats.tx_errno = (uint8_t)error;
-        mrc_io_lane_failed(io, r->list[at]->lane);
+        mrc_io_lane_failed(io, r->list[at]->lane, error);
         at++;
     }
     return n;
@@ -275,6 +275,21 @@ static void raw_forget(struct mrc_io *io, const uint8_t *addr, uint64_t len)
     mrc_txq_forget(io, &((struct mrc_io_raw *)io)->kept, addr, len);
 }
 
+/* The route is that of the outer header. */
+static uint32_t raw_lane_room(struct mrc_io *io, uint32_t lane)
+{
+    const struct raw_lane *l = &((struct mrc_io_raw *)io)->lanes[lane];
+    struct sockaddr_in6 to = l->to;
+    to.sin6_port = htons(9); /* nothing is sent */
+    const int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return UINT32_MAX;
+    const bool known = connect(fd, (const struct sockaddr *)&to, sizeof to) == 0;
+    const uint32_t room = known ? mrc_sock_room(fd, l->prefix_len) : UINT32_MAX;
+    close(fd);
+    return room;
+}
+
 /* ---- receiving ---- */
 
 static size_t raw_rx_udp(struct mrc_io_raw *r, struct mrc_rx_pkt *out, size_t max)
@@ -306,4 +321,5 @@ const struct mrc_io_ops mrc_io_raw_ops = {
     .tx = raw_tx,
     .resume = raw_resume,
     .forget = raw_forget,
+    .lane_room = raw_lane_room,
 };

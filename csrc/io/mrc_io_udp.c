@@ -29,6 +29,8 @@ enum {
     UDP_TRAIN_BYTES = 65535 - 8 - 40 - 128,
     UDP_CONTROL = CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint16_t)),
     UDP_SNDBUF = 4 << 20,
+    UDP_HEADERS =
+        40 + 8, /* IPv6 and UDP; what the kernel wraps around them is off the route's MTU */
     UDP_CLASS_TRUST = 4, /* packets of another class in a row until the socket's class follows */
 };
 
@@ -50,6 +52,7 @@ struct mrc_io_udp {
     struct mrc_io io;
     struct mrc_rxsock rx;
     bool gso;
+    bool gso_doubt; /* refused, and nothing was sent since */
     uint32_t sndbuf_bytes;
     struct udp_lane *lanes;
     uint32_t lane_room;
@@ -324,6 +327,19 @@ static size_t udp_build(struct mrc_io_udp *u, struct udp_lane *l, size_t n)
 
 enum udp_verdict { UDP_AGAIN, UDP_FULL, UDP_SKIP, UDP_DEAD, UDP_REBUILD };
 
+/* A train was refused: it is sent packet by packet from now on, unless already the first of these
+ * turns out to be too long for the path, of which the kernel says nothing else of a train. */
+static void udp_gso_doubt(struct mrc_io_udp *u, bool refused)
+{
+    struct mrc_port_stats *s = &u->io.stats;
+    if (u->gso_doubt == refused)
+        return;
+    u->gso_doubt = refused;
+    u->gso = !refused;
+    s->gso_refused += refused ? 1 : (uint64_t)-1;
+    s->caps ^= (uint32_t)MRC_IO_CAP_GSO;
+}
+
 static enum udp_verdict udp_judge(struct mrc_io_udp *u, const struct udp_msg *m, int error,
                                   bool *retried)
 {
@@ -336,6 +352,9 @@ static enum udp_verdict udp_judge(struct mrc_io_udp *u, const struct udp_msg *m,
         io->retry = true;
         return UDP_FULL;
     case EINTR: return UDP_AGAIN;
+    case EMSGSIZE: /* perhaps this one is too long: a shorter one may pass, and a train of them */
+        udp_gso_doubt(u, false);
+        /* fall through */
     case ECONNREFUSED: /* an ICMP answer to an earlier packet; this one has not been tried */
         io->stats.tx_refused++;
         if (!*retried) {
@@ -347,11 +366,8 @@ static enum udp_verdict udp_judge(struct mrc_io_udp *u, const struct udp_msg *m,
     case EINVAL: /* accepted at set-up, refused by the device on the way (no checksum offload) */
         if (m->count == 1)
             return UDP_DEAD;
-        u->gso = false;
-        io->stats.gso_refused++;
-        io->stats.caps &= ~(uint32_t)MRC_IO_CAP_GSO;
+        udp_gso_doubt(u, true);
         return UDP_REBUILD;
-    case EMSGSIZE: /* about this message; a shorter one may pass */ return UDP_SKIP;
     default: /* ENETUNREACH, EHOSTUNREACH, ENETDOWN, EPERM, ...: about the lane */ return UDP_DEAD;
     }
 }
@@ -360,7 +376,7 @@ static void udp_lost(struct mrc_io *io, uint32_t lane, size_t packets, int error
 {
     io->stats.tx_errors += packets;
     io->stats.tx_errno = (uint8_t)error;
-    mrc_io_lane_failed(io, lane);
+    mrc_io_lane_failed(io, lane, error);
 }
 
 static void udp_count(struct mrc_io *io, const struct udp_msg *plan, size_t n)
@@ -386,6 +402,7 @@ static size_t udp_send(struct mrc_io_udp *u, uint32_t lane, size_t n)
         const int sent = io->sys_sendmmsg(l->fd, &u->msgs[at], (unsigned)(count - at), 0);
         if (sent > 0) {
             udp_count(io, &u->plan[at], (size_t)sent);
+            u->gso_doubt = false;
             at += (size_t)sent; /* fewer than asked is no error: the next call tells why */
             retried = false;
             continue;
@@ -481,6 +498,11 @@ static void udp_forget(struct mrc_io *io, const uint8_t *addr, uint64_t len)
     }
 }
 
+static uint32_t udp_lane_room(struct mrc_io *io, uint32_t lane)
+{
+    return mrc_sock_room(((struct mrc_io_udp *)io)->lanes[lane].fd, UDP_HEADERS);
+}
+
 const struct mrc_io_ops mrc_io_udp_ops = {
     .name = "udp",
     .state_bytes = sizeof(struct mrc_io_udp),
@@ -492,4 +514,5 @@ const struct mrc_io_ops mrc_io_udp_ops = {
     .tx = udp_tx,
     .resume = udp_resume,
     .forget = udp_forget,
+    .lane_room = udp_lane_room,
 };

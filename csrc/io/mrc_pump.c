@@ -390,8 +390,10 @@ static void pump_lanes_failed(struct mrc_pump *p, mrc_ns now)
     for (uint32_t i = 0; i < p->port_count; i++) {
         struct mrc_io *io = p->ports[i].io;
         for (uint32_t k = 0; k < io->failed_count; k++) {
-            io->lanes[io->failed[k]].failed = false;
-            mrc_engine_lane_failed(p->engine, (uint8_t)i, io->failed[k], now);
+            struct mrc_lane *lane = &io->lanes[io->failed[k]];
+            const enum mrc_ev_reason why = lane->narrow ? MRC_EV_R_MTU : MRC_EV_R_SEND_ERROR;
+            lane->failed = lane->narrow = false;
+            mrc_engine_lane_failed(p->engine, (uint8_t)i, io->failed[k], why, now);
         }
         io->failed_count = 0;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Inside the pump: mrc_pump.c turns, mrc_pump_obj.c makes and destroys what hangs off it. */
+/* Inside the pump: mrc_pump.c turns, mrc_pump_obj.c and mrc_pump_path.c make and destroy
+ * what hangs off it. */
 #ifndef MRC_PUMP_INT_H
 #define MRC_PUMP_INT_H
 
@@ -89,6 +90,11 @@ int pump_refuse(struct mrc_pump *p, int err, const char *what);
 struct mrc_path_table *pump_path(struct mrc_pump *p, uint32_t path);
 /* The same of a queue pair (0: one that is being made), naming the attributes. */
 int pump_refuse_qp(struct mrc_pump *p, uint32_t qpn, int err);
+/* The pump's local planes, beside whatever the node reported of its own. */
+void pump_local_planes(struct mrc_pump *p, uint32_t path);
+/* Do packets of that path MTU fit through all lanes of the table, as far as is known? INVAL: not
+ * through the one that the sentence names. */
+int pump_path_fits(struct mrc_pump *p, uint32_t path, uint32_t path_mtu);
 /* Moves EV events from the tables to the pump while there is room. */
 void pump_collect_events(struct mrc_pump *p);
 

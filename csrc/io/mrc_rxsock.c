@@ -48,6 +48,15 @@ struct mrc_rxsock_state {
 
 /* ---- opening ---- */
 
+uint32_t mrc_sock_room(int fd, uint32_t headers)
+{
+    int mtu = 0;
+    socklen_t len = sizeof mtu;
+    if (getsockopt(fd, IPPROTO_IPV6, IPV6_MTU, &mtu, &len) != 0)
+        return UINT32_MAX;
+    return (uint32_t)mtu > headers ? (uint32_t)mtu - headers : 0;
+}
+
 uint32_t mrc_sock_buffer(int fd, bool receive, uint32_t want)
 {
     const int force = receive ? SO_RCVBUFFORCE : SO_SNDBUFFORCE;

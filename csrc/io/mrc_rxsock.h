@@ -24,5 +24,8 @@ size_t mrc_rxsock_burst(struct mrc_io *io, struct mrc_rxsock *s, uint32_t n, str
 /* Ask for a buffer of `want` bytes, past the sysctl limit where privilege allows; returns the size
  * in force, in the unit of the sysctl. */
 uint32_t mrc_sock_buffer(int fd, bool receive, uint32_t want);
+/* What is left for a packet, behind headers of that many bytes, of the MTU that the kernel knows
+ * for the way of a connected socket. UINT32_MAX: it knows none. */
+uint32_t mrc_sock_room(int fd, uint32_t headers);
 
 #endif

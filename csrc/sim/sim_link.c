@@ -77,6 +77,10 @@ int sim_link_submit(struct sim_link *l, const struct sim_packet *p, mrc_ns now,
 
     l->stats.packets++;
     l->stats.bytes += p->len_bytes;
+    if (l->cfg.mtu_bytes != 0 && p->len_bytes > l->cfg.mtu_bytes) {
+        l->stats.too_long++;
+        return 0;
+    }
     if (link_lost(l, faulty)) {
         l->stats.lost++;
         return 0;

@@ -26,6 +26,7 @@ struct sim_link_cfg {
     uint32_t corrupt_ppm;
     uint32_t fault_kinds; /* loss, mask, duplication, corruption strike these kinds; 0: all */
     uint64_t loss_mask;   /* bit n % 64 set: the n-th packet of those kinds is lost */
+    uint32_t mtu_bytes;   /* what is longer vanishes; 0: no limit */
 };
 
 /* Ever growing. */
@@ -38,6 +39,7 @@ struct sim_link_stats {
     uint64_t duplicated;
     uint64_t corrupted;
     uint64_t marked;
+    uint64_t too_long;
 };
 
 struct sim_link {

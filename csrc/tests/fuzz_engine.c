@@ -308,7 +308,12 @@ static void fuzz_life(struct fuzz *f)
         (void)mrc_path_set_state(s->path, (uint16_t)fuzz_below(f, RIG_EVS),
                                  (how & 0x80) != 0 ? MRC_EV_GOOD : MRC_EV_DENIED, f->r.now);
         break;
-    case 5: mrc_engine_lane_failed(s->e, 0, fuzz_below(f, RIG_EVS), f->r.now); break;
+    case 5: {
+        const uint8_t x = fuzz_u8(f);
+        mrc_engine_lane_failed(s->e, 0, x % RIG_EVS, x < 224 ? MRC_EV_R_SEND_ERROR : MRC_EV_R_MTU,
+                               f->r.now);
+        break;
+    }
     case 6:
         (void)mrc_path_planes_set(s->e, s->path_id, fuzz_u8(f) | 2u, UINT32_MAX);
         fuzz_probe(f, s);

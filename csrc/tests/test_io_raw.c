@@ -203,6 +203,8 @@ static int child_refused(void)
     port_tx(&a, &big, 1);
     CHECK_EQ(a.io->stats.tx_errno, EMSGSIZE);
     CHECK_EQ(a.io->failed_count, 2);
+    CHECK(a.io->lanes[good].narrow && !a.io->lanes[bad].narrow);
+    CHECK_EQ(a.io->ops->lane_room(a.io, good), 1500 - 48 - IP_LEN); /* its outer header counts */
     port_close(&a);
     port_close(&b);
     return 0;

@@ -18,11 +18,13 @@ static struct {
     bool trains_only;    /* the error is for messages with UDP_SEGMENT */
     int only_fd;         /* the error is for this descriptor; -1: all */
     unsigned refused;
+    unsigned most; /* refusals; 0: no limit */
 } fault;
 
 static bool fault_hits(int fd, const struct mmsghdr *m)
 {
-    if (fault.error == 0 || (fault.only_fd >= 0 && fault.only_fd != fd))
+    if (fault.error == 0 || (fault.only_fd >= 0 && fault.only_fd != fd) ||
+        (fault.most != 0 && fault.refused >= fault.most))
         return false;
     if (fault.calls_good > 0) {
         fault.calls_good--;
@@ -581,9 +583,48 @@ static int child_too_big(void)
     CHECK_EQ(a.io->stats.tx_errors, 4);
     CHECK_EQ(a.io->stats.tx_errno, EMSGSIZE);
     CHECK_EQ(a.io->failed_count, 1);
+    CHECK(a.io->lanes[lane].narrow);
+    /* That the train was too long for the path says nothing of trains. */
+    CHECK_EQ(a.io->stats.gso_refused, 0);
+    CHECK(a.io->stats.caps & MRC_IO_CAP_GSO);
+    /* To the byte: what there is room for passes. */
+    const uint32_t room = a.io->ops->lane_room(a.io, lane);
+    CHECK_EQ(room, 1500 - 48);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct mrc_tx_pkt edge = port_pkt(&a, lane, 10 + i, 1024);
+        edge.payload_len = (uint16_t)(room - 36 + i);
+        port_tx(&a, &edge, 1);
+        CHECK_EQ(a.io->stats.tx_errors, 4 + i);
+    }
     port_close(&a);
     port_close(&b);
     return 0;
+}
+
+/* An answer to an earlier packet is no verdict on this one, nor on the lane; and what cannot leave
+ * at all is not narrow. */
+TEST(udp_tx__too_big_is_what_is_refused_twice)
+{
+    struct port a = port_open(MRC_IO_UDP);
+    struct port b = port_open(MRC_IO_UDP);
+    const uint32_t lane = port_lane(&a, &b, 0xC123);
+    struct mrc_tx_pkt pkt = port_pkt(&a, lane, 1, 100);
+    fault_set(&a, EMSGSIZE);
+    fault.most = 1;
+    port_tx(&a, &pkt, 1);
+    CHECK_EQ(a.io->stats.tx_packets, 1);
+    CHECK_EQ(a.io->stats.tx_refused, 1);
+    CHECK_EQ(a.io->failed_count, 0);
+    CHECK(!a.io->lanes[lane].narrow);
+    const int errors[] = {EMSGSIZE, ENETUNREACH, EMSGSIZE};
+    for (int k = 0; k < 3; k++) {
+        fault_set(&a, errors[k]);
+        port_tx(&a, &pkt, 1);
+        CHECK_EQ(a.io->failed_count, 1);
+        CHECK_EQ(a.io->lanes[lane].narrow, k == 0);
+    }
+    port_close(&a);
+    port_close(&b);
 }
 
 TEST(udp_tx__too_big_is_an_error_not_fragments)

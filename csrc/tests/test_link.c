@@ -103,6 +103,19 @@ TEST(submit__full_queue_and_cut_lose)
     CHECK_EQ(sim_link_submit(&l, &pkt, 20000, d), 1);
 }
 
+TEST(submit__what_is_longer_than_the_mtu_vanishes)
+{
+    const struct sim_link_cfg cfg = {.mtu_bytes = 999};
+    struct sim_packet fits = pkt;
+    struct sim_link l;
+    struct sim_delivery d[SIM_COPIES_MAX];
+    fits.len_bytes = 999;
+    sim_link_init(&l, &cfg, 1);
+    CHECK_EQ(sim_link_submit(&l, &pkt, 0, d), 0);
+    CHECK_EQ(sim_link_submit(&l, &fits, 0, d), 1);
+    CHECK_EQ(l.stats.too_long, 1);
+}
+
 TEST(submit__full_queue_trims_what_may_be_trimmed)
 {
     const struct sim_link_cfg cfg = {

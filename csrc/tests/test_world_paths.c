@@ -245,7 +245,8 @@ TEST(path__socket_refuses_one_path) /* FR 35, 61 */
     world_link(w, 0, 1, 3)->cut = true;
     world_kick(w, 0);
     mrc_engine_lane_failed(w->host[0].e, mrc_path_entry(w->host[0].table[1], 3)->port,
-                           mrc_path_entry(w->host[0].table[1], 3)->lane, w->now);
+                           mrc_path_entry(w->host[0].table[1], 3)->lane, MRC_EV_R_SEND_ERROR,
+                           w->now);
     world_kick(w, 0);
     CHECK(case_finish(w, 50 * MRC_MSEC));
     CHECK_EQ(w->flow[0].completed, 8);

@@ -128,7 +128,7 @@ TEST(life__a_peer_that_is_gone_is_noticed_without_a_usable_path)
     for (uint16_t i = 0; i < cfg.paths; i++) {
         const struct mrc_path_entry_cfg *const e = mrc_path_entry(w->host[0].table[1], i);
         mrc_path_planes_set(w->host[0].e, w->host[0].path_id[1], 0, UINT32_MAX);
-        mrc_engine_lane_failed(w->host[0].e, e->port, e->lane, w->now);
+        mrc_engine_lane_failed(w->host[0].e, e->port, e->lane, MRC_EV_R_SEND_ERROR, w->now);
     }
     mrc_path_planes_set(w->host[0].e, w->host[0].path_id[1], UINT32_MAX, UINT32_MAX);
     world_kick(w, 0);

@@ -118,6 +118,8 @@ static void world_poll_events(struct world *w, uint32_t host)
             e.table = host;
             world_log_event(w, host, peer, &e);
             world_cover_event(w, &e);
+            if (e.reason == MRC_EV_R_MTU && !w->narrow)
+                world_fail(w, "host %u retires EV %08x for its MTU", host, (unsigned)e.ev);
             if (w->trace != NULL)
                 fprintf(w->trace, "%12.3f us host %u ev %08x state %u -> %u reason %u\n",
                         (double)(w->now - w->cfg.start_ns) / 1e3, host, e.ev, e.from, e.to,

@@ -265,6 +265,7 @@ struct world {
     void **blocks; /* everything allocated */
     uint32_t blocks_n;
     char failure[512]; /* "" while all is well */
+    bool narrow;       /* the scenario shrinks an MTU: a path may be retired for it */
 };
 
 /* ---- world_make.c ---- */

@@ -19,7 +19,7 @@ static void faults_kick_all(struct world *w)
 static void faults_refuse(struct world *w, uint32_t from, uint32_t to, uint16_t path)
 {
     const struct mrc_path_entry_cfg *const e = mrc_path_entry(w->host[from].table[to], path);
-    mrc_engine_lane_failed(w->host[from].e, e->port, e->lane, w->now);
+    mrc_engine_lane_failed(w->host[from].e, e->port, e->lane, MRC_EV_R_SEND_ERROR, w->now);
     world_seen(w, WORLD_C_REFUSED);
     world_log_note(w, "refused", from, to, path);
 }

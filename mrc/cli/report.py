@@ -237,7 +237,6 @@ def test_start(options: SendOptions) -> dict[str, Any]:
         "dynamic_mpr": options.dynamic_mpr,
         "timestamps": options.timestamps,
         "dscp": ",".join(
-            f"{name}={dscp}"
-            for name, dscp in asdict(options.common.dscp or DscpClasses()).items()
+            f"{name}={dscp}" for name, dscp in asdict(options.common.dscp or DscpClasses()).items()
         ),
     }

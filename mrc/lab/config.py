@@ -179,9 +179,7 @@ def namespace_lines(spec: FabricSpec) -> dict[str, list[str]]:
             lines[t1_ns(plane, spine)] += _t1_routes(spec, plane, spine)
     for host in range(spec.hosts):
         lines[host_ns(host)] += _host_lines(spec, host)
-        lines[OOB].append(
-            f"route replace {host_address(host)}/128 via fe80::1 dev host{host + 1}"
-        )
+        lines[OOB].append(f"route replace {host_address(host)}/128 via fe80::1 dev host{host + 1}")
     return lines
 
 

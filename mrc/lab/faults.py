@@ -196,9 +196,7 @@ class Faults:
 
     def _all(self) -> tuple[Spine, ...]:
         spec = self._spec
-        return tuple(
-            (p, s) for p in range(1, spec.planes + 1) for s in range(1, spec.spines + 1)
-        )
+        return tuple((p, s) for p in range(1, spec.planes + 1) for s in range(1, spec.spines + 1))
 
     def _into(self, spines: Sequence[Spine]) -> tuple[Way, ...]:
         """The directions that end in these spines."""

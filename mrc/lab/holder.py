@@ -94,9 +94,7 @@ def why_no_netns(error: OSError, limit: str) -> RefusedError:
     """The same for network namespaces, whose sysctl had the value ``limit``."""
     if error.errno == errno.ENOSPC:
         return limit_reached("network namespaces", "user.max_net_namespaces", limit)
-    return RefusedError(
-        f"network namespaces are refused ({error.strerror})", "needs CAP_SYS_ADMIN"
-    )
+    return RefusedError(f"network namespaces are refused ({error.strerror})", "needs CAP_SYS_ADMIN")
 
 
 def enter_userns() -> None:

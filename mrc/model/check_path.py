@@ -32,6 +32,7 @@ class Reason(IntEnum):
     ROTATION = 7
     CONTROL = 8
     SEND_ERROR = 9
+    MTU = 10
 
 
 @dataclass(slots=True)
@@ -96,7 +97,10 @@ class PathWatch:
             return
         self.state[ev] = becomes
         self.swapped = True
-        if State.DENIED in (was, becomes):
+        if becomes == State.DENIED and event.reason == Reason.MTU:  # given up for good
+            if ev not in self.carried and not self.refused:
+                self.report("ev-condemned", event.now, details)
+        elif State.DENIED in (was, becomes):
             if event.reason != Reason.CONTROL:
                 self.report("ev-denied", event.now, details)
         elif becomes == State.ASSUMED_BAD:

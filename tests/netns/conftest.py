@@ -9,6 +9,8 @@ import pytest
 
 from mrc.lab import Fabric, FabricSpec, why_unavailable
 
+from .links import Links
+
 REQUIRE = "MRC_REQUIRE_NETNS"
 
 
@@ -52,3 +54,12 @@ def fabric(shared_fabric: Fabric) -> Iterator[Fabric]:
     """Two hosts, 4 planes x 4 spines; without faults before and after the test."""
     yield shared_fabric
     shared_fabric.faults.clear()
+
+
+@pytest.fixture
+def links(unshare: list[str]) -> Iterator[Links]:
+    built = Links(unshare)
+    try:
+        yield built
+    finally:
+        built.close()

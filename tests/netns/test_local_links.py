@@ -59,7 +59,9 @@ def run_in(unshare, mtu: int, *argv: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
-@pytest.mark.parametrize(("mtu", "path_mtu"), [(1280, 1024), (1500, 1024), (9000, 4096)])
+@pytest.mark.parametrize(
+    ("mtu", "path_mtu"), [(1280, 1024), (1500, 1024), (4187, 2048), (4188, 4096), (9000, 4096)]
+)
 def test_link_local_zone_and_route_mtu(unshare, mtu, path_mtu, loop):
     local = "fe80::1%va" if mtu == 1500 else ""
     done = run_in(unshare, mtu, sys.executable, "-c", PROGRAM, local, loop)

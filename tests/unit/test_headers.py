@@ -11,7 +11,7 @@ import pytest
 
 import mrc
 from mrc.ev import EvEntry, EvProfile
-from mrc.headers import outer_template, outer_templates
+from mrc.headers import OUTER_BYTES, outer_template, outer_templates
 
 SRC = IPv6Address("fd00::1")
 CARRIER = IPv6Address("fcbb:bbbb:1507:25a3:1515:352c::")
@@ -90,3 +90,13 @@ def test_scapy_reads_them_back():
     packet = inet6.IPv6(bytes(header))
     assert packet.dst == str(CARRIER)
     assert packet[inet6.IPv6ExtHdrSegmentRouting].addresses == [str(SEGMENT)]
+
+
+@pytest.mark.parametrize(("fmt", "size"), [(mrc.EvFormat.SRV6, 40), (mrc.EvFormat.SRV6_SRH, 64)])
+def test_what_outer_headers_take_of_the_mtu(fmt, size):
+    """Also where the segment is a copy of the destination, for whoever looks at packets."""
+    assert OUTER_BYTES[fmt] == len(outer_template(fmt, SRC)) == size
+    if fmt is mrc.EvFormat.SRV6_SRH:
+        copy = EvProfile(fmt, (EvEntry(0xC001, dst=CARRIER, srh=CARRIER),))
+        assert [len(header) for header in outer_templates(copy, SRC)] == [size]
+    assert OUTER_BYTES[mrc.EvFormat.UDP] == OUTER_BYTES[mrc.EvFormat.STEV] == 0
