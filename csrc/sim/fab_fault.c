@@ -113,6 +113,8 @@ int fab_link_set(struct fab *f, uint32_t link, enum fab_knob knob, uint64_t valu
     case FAB_MARK_PPM: l->mark_ppm = (uint32_t)value; break;
     case FAB_KNOBS: break;
     }
+    l->plain = !l->wire.cut && w->loss_ppm == 0 && w->loss_mask == 0 && w->corrupt_ppm == 0 &&
+               w->dup_ppm == 0 && w->jitter_ns == 0;
     fault_down(f, link, was);
     return MRC_OK;
 }

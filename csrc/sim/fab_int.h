@@ -46,6 +46,7 @@ struct fab_link {
     uint8_t tier; /* enum fab_tier */
     uint8_t plane;
     bool down;        /* the cable */
+    bool plain;       /* the wire does nothing but delay */
     uint8_t ends_off; /* switches at its ends that are off */
     uint32_t trim_ppm;
     uint32_t mark_ppm;

@@ -117,6 +117,7 @@ static void make_link(struct fab *f, enum fab_tier tier, uint32_t plane, uint32_
     l->plane = (uint8_t)plane;
     l->mtu = c->mtu_bytes;
     l->rate_bps = q.rate_bps;
+    l->plain = c->jitter_ns == 0;
     const uint32_t t0 = fab_switch_id(f, false, plane, host ? a / c->hosts_per_t0 : a);
     const uint32_t other = host ? a : fab_switch_id(f, true, plane, b);
     const bool up = tier == FAB_HOST_DOWN || tier == FAB_T0_T1;

@@ -110,6 +110,11 @@ static void net_onto_wire(struct fab *f, uint32_t link, struct fab_packet *p)
 {
     struct fab_link *const l = &f->link[link];
     struct sim_delivery d[SIM_COPIES_MAX];
+    if (l->plain) {
+        p->at = f->now + l->wire.cfg.delay_ns;
+        net_launch(f, link, p);
+        return;
+    }
     const struct sim_packet sp = {.len_bytes = p->item.len_bytes, .kind = 1};
     const bool cut = l->wire.cut;
     const int n = sim_link_submit(&l->wire, &sp, f->now, d);

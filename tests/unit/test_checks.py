@@ -44,6 +44,16 @@ def test_purity_allows_tables_copies_and_other_core_files(tmp_path):
     assert purity(tmp_path, text) == []
 
 
+@needs_gcc
+def test_the_simulator_may_take_memory_but_reads_no_clock(tmp_path):
+    (tmp_path / "fab_a.c").write_text(
+        "#include <stdlib.h>\n#include <time.h>\n"
+        "void *f(void) { return calloc(1, (size_t)time(NULL)); }\n"
+    )
+    found = check_purity.violations(tmp_path, "gcc", check_purity.SIM_ALLOWED, "the simulator")
+    assert found == ["fab_a.c: uses time, which is outside the simulator"]
+
+
 def includes(tmp_path, files):
     for name, text in files.items():
         path = tmp_path / "csrc" / name
@@ -64,6 +74,9 @@ def includes(tmp_path, files):
         ("io/mrc_io_udp.c", '#include "../core/mrc_engine.h"\n'),
         ("io/mrc_io_udp.c", '#include "mrc_pump.h"\n'),
         ("sim/sim_link.c", '#include "../io/mrc_clock.h"\n'),
+        ("sim/sim_link.c", "#include <time.h>\n"),
+        ("sim/sim_queue.c", '#include "fab.h"\n'),
+        ("sim/fab_net.c", '#include "../tests/world.h"\n'),
     ],
 )
 def test_includes_names_the_file_that_looks_up(tmp_path, name, text):
@@ -78,6 +91,7 @@ def test_includes_allows_what_lies_below(tmp_path):
         "core/mrc_path_probe.c": '#include "mrc_path.h"\n',
         "core/mrc_nscc.c": '#include "mrc_cc.h"\n',
         "core/mrc_req.c": '#include "mrc_path.h"\n#include "mrc_cc.h"\n',
+        "sim/fab_net.c": '#include <stdlib.h>\n#include "../core/mrc_qp.h"\n#include "fab_int.h"\n',
         "io/mrc_pump.c": '#include "../core/mrc_engine.h"\n#include "mrc_io.h"\n',
         "io/mrc_io_udp.c": '#include <sys/socket.h>\n#include "../core/mrc_types.h"\n',
     }
