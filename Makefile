@@ -23,13 +23,13 @@ LAB := $(wildcard csrc/lab/*.c)
 SIM := $(filter-out %_all.c,$(wildcard csrc/sim/*.c)) $(wildcard csrc/tests/world*.c)
 CTESTS := $(wildcard csrc/tests/test_*.c)
 HEADERS := $(wildcard csrc/core/*.h csrc/io/*.h csrc/lab/*.h csrc/sim/*.h csrc/tests/*.h)
-CFORMAT := $(CORE) $(IO) $(SIM) $(LAB) $(HEADERS) $(wildcard csrc/tests/*.c tools/*/*.c tools/*/*/*.c)
+CFORMAT := $(wildcard csrc/bpf/*.c) $(CORE) $(IO) $(SIM) $(LAB) $(HEADERS) $(wildcard csrc/tests/*.c tools/*/*.c tools/*/*/*.c)
 EXT_INPUT := $(wildcard csrc/core/*.[ch] csrc/io/*.[ch] csrc/lab/*.[ch] csrc/sim/*.[ch] csrc/ffi/*) pyproject.toml
 
 # ---- build in place -------------------------------------------------------------------------
 
 .PHONY: all
-all: $(VENV)/.ext ## build: .venv with the package in place, .venv/bin/mrc-send and mrc-recv ready
+all: $(VENV)/.ext bpf ## build: .venv with the package in place, .venv/bin/mrc-send and mrc-recv ready
 
 # Quiet unless V=1. Each prerequisite is tried once, and named as the package that has it.
 # $(call need,COMMAND,WHAT,PACKAGE)
@@ -64,6 +64,16 @@ $(VENV)/.ext: $(VENV)/.deps $(EXT_INPUT)
 	$(Q)CC=$(CC) $(PIP) install --no-build-isolation --no-deps --config-settings editable_mode=compat -e .
 	@touch $@
 	@echo "ready: $(BIN)/mrc-recv, $(BIN)/mrc-send"
+
+# Marks, trims and damage in mrc-lab; all else of it works without.
+BPF := mrc/lab/mrc_fabric.bpf.o
+.PHONY: bpf
+bpf: $(BPF)
+$(BPF): csrc/bpf/mrc_fabric.bpf.c
+	@if ! command -v $(CLANG) >/dev/null; then \
+	    echo "note: no clang here, so no marks, trims or damage in mrc-lab (apt install clang)"; else \
+	    echo "  BPF  $@"; $(CLANG) -O2 -g0 -Wall -Wextra -Werror -target bpf \
+	        -I/usr/include/$$($(CC) -print-multiarch) -c $< -o $@; fi
 
 $(VENV)/.test: $(VENV)/.deps
 	@echo "  PIP  what the test targets need"
@@ -144,11 +154,11 @@ asan: ## core, io and C tests under address and undefined sanitizers; the first 
 
 PYTEST := $(BIN)/python -m pytest -rs
 .PHONY: test
-test: ctest $(VENV)/.ext $(VENV)/.test build/bench/bare ## all tests, C and Python; says what could not run and why
+test: ctest bpf $(VENV)/.ext $(VENV)/.test build/bench/bare ## all tests, C and Python; says what could not run and why
 	$(PYTEST) $(T)
 
 .PHONY: netns
-netns: $(VENV)/.ext $(VENV)/.test build/bench/bare ## only the tests in network namespaces
+netns: bpf $(VENV)/.ext $(VENV)/.test build/bench/bare ## only the tests in network namespaces
 	$(PYTEST) -m netns
 
 SEEDS ?= 300
@@ -283,7 +293,7 @@ ci: ## what .ci/run runs after it has installed the Debian packages
 
 .PHONY: clean
 clean: ## remove everything made here
-	rm -rf $(VENV) build dist *.egg-info mrc/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info mrc/*.so mrc/lab/*.so $(BPF) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .PHONY: help

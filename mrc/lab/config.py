@@ -197,14 +197,16 @@ def rule_lines(spec: FabricSpec) -> list[str]:
     return [*lines, f"rule add pref {TABLE_BASE + spec.paths} ipproto {UDP} lookup {TABLE_BASE}"]
 
 
-def tbf_line(dev: str, rate_bps: int, queue_bytes: int | None) -> str:
+def tbf_line(spec: FabricSpec, dev: str, rate_bps: int) -> str:
     """A ``tc -batch`` line that gives a port a rate and a real queue.
 
     The bucket holds 2 ms at full rate, at least a full GSO train; the queue 10 ms or so many bytes
-    besides (the kernel counts both together).
+    besides (the kernel counts both together). Where packets are trimmed that is decided before, and
+    what is left needs room.
     """
     burst = max(rate_bps // 4000, 131072)
-    queue = f"limit {burst + queue_bytes}" if queue_bytes is not None else "latency 10ms"
+    room = spec.shape.queue_bytes * 2 if spec.trim else spec.queue_bytes
+    queue = f"limit {burst + room}" if room is not None else "latency 10ms"
     return f"qdisc replace dev {dev} root tbf rate {rate_bps}bit burst {burst} {queue}"
 
 
@@ -215,7 +217,7 @@ def tbf_lines(spec: FabricSpec, rate_mbit: float | None = None) -> dict[str, lis
     for way in shape.links:
         ns, dev = out_port(way)
         rate_bps = shape.rate_of(way) if rate_mbit is None else round(rate_mbit * 1e6)
-        lines.setdefault(ns, []).append(tbf_line(dev, rate_bps, spec.queue_bytes))
+        lines.setdefault(ns, []).append(tbf_line(spec, dev, rate_bps))
     return lines
 
 

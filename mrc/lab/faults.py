@@ -20,7 +20,7 @@ from mrc.fabric.timeline import LinkState
 from . import config, links
 from .counters import settle
 from .delays import Delays
-from .errors import FabricUnavailableError
+from .marks import Marks
 from .plan import FabricSpec, Path
 from .rtnl import Change, Kernel
 
@@ -46,17 +46,20 @@ class Faults:
         self._trains: set[Way] = set()
         self._singles = False
         self._kernel = Kernel(client, links.LOSS_PREF)
+        self._marks = Marks(spec, self._kernel)
 
     def require(self, kinds: Iterable[FaultKind]) -> None:
         """FabricUnavailableError: this fabric cannot do one of these; it says what is missing."""
         for kind in kinds:
             if kind in (FaultKind.CORRUPT, FaultKind.TRIM):
-                raise FabricUnavailableError(f"{kind} is not built yet")
+                self._marks.require()
             if kind is FaultKind.DELAY:
                 self._delays.require()
 
     def begin(self) -> None:
         """Bring the fabric into the state that its spec asks for where nothing is wrong."""
+        self._marks.begin()
+        self.single_packets(on=False)
         if self._spec.delay_ns:
             self._delays.require()
             self._change(dict.fromkeys(self._spec.shape.links, links.NEW))
@@ -71,10 +74,15 @@ class Faults:
         """Bring every link into the state given; links not named are as new."""
         self._change({**dict.fromkeys(self._states, links.NEW), **states})
 
+    def marks(self) -> dict[Way, dict[str, int]]:
+        """Packets marked, trimmed and corrupted in each direction that may."""
+        return self._marks.counts()
+
     def close(self) -> None:
         """Give back what this holds; the fabric goes down."""
         self._kernel.close()
         self._delays.close()
+        self._marks.close()
 
     def _change(self, wanted: Mapping[Way, LinkState]) -> None:
         made = {w: (self._made.get(w, links.NEW), self._full(w, s)) for w, s in wanted.items()}
@@ -85,6 +93,7 @@ class Faults:
             quick += self._train_change(way, after)
             quick += links.loss_change(way, before, after)
             slow.append(links.rate_lines(self._spec, way, before, after))
+            self._marks.change(way, before, after)
             if after.delay_ns:
                 self._delays.set(way, after.delay_ns)
         for way, up in self._carriers(changed):
@@ -158,7 +167,7 @@ class Faults:
 
     def single_packets(self, *, on: bool = True) -> None:
         """Cut trains (GSO) up at the hosts' ports: every packet crosses the fabric by itself."""
-        self._singles = on
+        self._singles = on or self._spec.trim  # which cuts packets, not trains
         ports = [w for p in range(self._spec.planes) for w in self._spec.shape.host_links(p)]
         self._kernel.carry_out(
             c for w in ports for c in self._train_change(w, self._full(w, self.state(w)))

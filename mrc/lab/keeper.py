@@ -185,7 +185,8 @@ class Keeper:
     def _op_links(self, _: int) -> dict[str, Any]:
         """What each direction of each cable has carried and lost, by its name."""
         found = read_links(self._fabric.client, self._fabric.spec)
-        return {"links": {way.name: asdict(count) for way, count in found.items()}}
+        marks = self._fabric.faults.marks()
+        return {"links": {w.name: {**asdict(c), **marks.get(w, {})} for w, c in found.items()}}
 
     def _op_faults(
         self,

@@ -87,7 +87,7 @@ def rate_lines(spec: FabricSpec, way: Way, before: LinkState, after: LinkState) 
         if spec.rate_mbit is None:
             return {(ns, "tc"): [f"qdisc del dev {dev} root"]}
         rate_bps = spec.shape.rate_of(way)
-    return {(ns, "tc"): [config.tbf_line(dev, rate_bps, spec.queue_bytes)]}
+    return {(ns, "tc"): [config.tbf_line(spec, dev, rate_bps)]}
 
 
 def cable(way: Way) -> Way:

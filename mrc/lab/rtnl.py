@@ -34,9 +34,9 @@ _ERROR, _NEWLINK, _GETLINK, _NEWQDISC, _NEWFILTER, _DELFILTER = 2, 16, 18, 36, 4
 _IFF_UP = 1
 _IFLA_IFNAME, _IFLA_GSO_MAX_SEGS = 3, 40
 _TCA_KIND, _TCA_OPTIONS = 1, 2
-_TCA_BPF_OPS_LEN, _TCA_BPF_OPS, _TCA_BPF_FLAGS = 4, 5, 8
+_TCA_BPF_OPS_LEN, _TCA_BPF_OPS, _TCA_BPF_FD, _TCA_BPF_NAME, _TCA_BPF_FLAGS = 4, 5, 6, 7, 8
 _ACT_DIRECT = 1
-_CLSACT, _CLSACT_HANDLE, _INGRESS = 0xFFFFFFF1, 0xFFFF0000, 0xFFFFFFF2
+_CLSACT, _CLSACT_HANDLE, _INGRESS, _EGRESS = 0xFFFFFFF1, 0xFFFF0000, 0xFFFFFFF2, 0xFFFFFFF3
 _ALL_PROTOCOLS = socket.htons(0x0003)
 RECEIVE_MAX = 1 << 16
 WAIT_S = 5.0
@@ -50,6 +50,10 @@ class Verb(Enum):
     SEGMENTS = "segments"
     """Trains leave with at most `number` packets."""
     DOWN = "down"
+    QUEUE = "queue"
+    """The eBPF program whose descriptor is `number` at egress, for good."""
+    WIRE = "wire"
+    """The same at ingress, behind the filter that drops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,10 @@ def requests(change: Change, index: int, pref: int) -> list[tuple[int, int, byte
             return [(_NEWLINK, 0, body + attribute(_IFLA_GSO_MAX_SEGS, segments))]
         case Verb.DROP:
             return _drop(index, pref, change.program)
+        case Verb.QUEUE:
+            return _program(index, _EGRESS, pref, change.number)
+        case Verb.WIRE:
+            return _program(index, _INGRESS, pref + 1, change.number)
 
 
 def _drop(
@@ -94,11 +102,23 @@ def _drop(
         + attribute(_TCA_BPF_OPS, code)
         + attribute(_TCA_BPF_FLAGS, struct.pack("=I", _ACT_DIRECT))
     )
-    qdisc = _TRAFFIC.pack(0, index, _CLSACT_HANDLE, _CLSACT, 0)
-    return [
-        (_NEWQDISC, _CREATE | _EXCL, qdisc + attribute(_TCA_KIND, b"clsact\0")),
-        (_NEWFILTER, _CREATE, where + kind + attribute(_TCA_OPTIONS, options)),
-    ]
+    return [_clsact(index), (_NEWFILTER, _CREATE, where + kind + attribute(_TCA_OPTIONS, options))]
+
+
+def _program(index: int, parent: int, pref: int, fd: int) -> list[tuple[int, int, bytes]]:
+    where = _TRAFFIC.pack(0, index, 1, parent, pref << 16 | _ALL_PROTOCOLS)
+    options = (
+        attribute(_TCA_BPF_FD, struct.pack("=I", fd))
+        + attribute(_TCA_BPF_NAME, b"mrc_fabric\0")
+        + attribute(_TCA_BPF_FLAGS, struct.pack("=I", _ACT_DIRECT))
+    )
+    body = where + attribute(_TCA_KIND, b"bpf\0") + attribute(_TCA_OPTIONS, options)
+    return [_clsact(index), (_NEWFILTER, _CREATE, body)]
+
+
+def _clsact(index: int) -> tuple[int, int, bytes]:
+    body = _TRAFFIC.pack(0, index, _CLSACT_HANDLE, _CLSACT, 0)
+    return (_NEWQDISC, _CREATE | _EXCL, body + attribute(_TCA_KIND, b"clsact\0"))
 
 
 class Kernel:
