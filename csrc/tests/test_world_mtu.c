@@ -36,8 +36,8 @@ static const struct mrc_ev_event *last_event(const struct world *w, uint16_t pat
     return found;
 }
 
-/* Probes and answers pass, full packets vanish: it is retired, with that reason, and carries
- * nothing any more; nothing is lost for good. */
+/* Field report 33, a sibling. Probes and answers pass, full packets vanish: it is retired, with
+ * that reason, and carries nothing any more; nothing is lost for good. */
 TEST(mtu__a_black_hole_is_retired_and_the_flow_goes_on)
 {
     struct world *const w = bulk_world(3);
@@ -90,7 +90,8 @@ TEST(mtu__all_paths_too_narrow_is_an_error_in_the_end)
     case_end(w);
 }
 
-/* The socket says so: at once, and what it refused takes another path. */
+/* Field report 35, a sibling. The socket says so: at once, and what it refused takes another path.
+ */
 TEST(mtu__a_socket_that_refuses_full_packets)
 {
     struct world *const w = bulk_world(5);

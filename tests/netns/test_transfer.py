@@ -58,6 +58,7 @@ def sent_bytes(fabric: Fabric, transfer: Transfer, mode: Mode) -> list[int]:
     ids=["udp", "raw-usid", "raw-srh", "raw-srh-copy"],
 )
 def test_all_paths_carry_their_share(fabric: Fabric, tmp_path: Path, mode: Mode, backend: str):
+    """Field report 67: the kernel's seg6local switches take our headers, with and without SRH."""
     with Pair(fabric, tmp_path, mode, backend) as pair:
         before = fabric.spine_counters()
         transfer = pair.send("-t", "2")
