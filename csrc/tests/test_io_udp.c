@@ -587,6 +587,15 @@ static int child_too_big(void)
     /* That the train was too long for the path says nothing of trains. */
     CHECK_EQ(a.io->stats.gso_refused, 0);
     CHECK(a.io->stats.caps & MRC_IO_CAP_GSO);
+    /* The same from a kernel that says less of a train. */
+    fault_set(&a, EINVAL);
+    fault.trains_only = true;
+    port_tx(&a, pkts, 3);
+    CHECK_EQ(fault.refused, 1);
+    CHECK_EQ(a.io->stats.tx_errors, 4 + 3);
+    CHECK_EQ(a.io->stats.gso_refused, 0);
+    CHECK(a.io->stats.caps & MRC_IO_CAP_GSO);
+    fault.error = 0;
     /* To the byte: what there is room for passes. */
     const uint32_t room = a.io->ops->lane_room(a.io, lane);
     CHECK_EQ(room, 1500 - 48);
@@ -594,7 +603,7 @@ static int child_too_big(void)
         struct mrc_tx_pkt edge = port_pkt(&a, lane, 10 + i, 1024);
         edge.payload_len = (uint16_t)(room - 36 + i);
         port_tx(&a, &edge, 1);
-        CHECK_EQ(a.io->stats.tx_errors, 4 + i);
+        CHECK_EQ(a.io->stats.tx_errors, 7 + i);
     }
     port_close(&a);
     port_close(&b);
