@@ -4,6 +4,8 @@
 import json
 import subprocess
 import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -167,6 +169,31 @@ def test_scorecards_of_parts_join_to_one(tmp_path):
     assert report.rows(joined)[0]["to95_ms"] == 20.0
     assert joined["missing"] == {}
     assert joined["not_run"] == {"reorder": "no delay"}
+
+
+def test_a_signal_does_not_cut_a_long_report_short():
+    program = (
+        "from tools.scorecard.ends.common import Stop, ready, report\n"
+        "stop = Stop(); ready(); report(text='x' * 1_000_000)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-u", "-c", program], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        wait_until_blocked(process.pid)
+        process.terminate()
+        assert len(json.loads(process.stdout.read())["text"]) == 1_000_000
+
+
+def wait_until_blocked(pid: int) -> None:
+    """The pipe is full."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if "pipe" in Path(f"/proc/{pid}/wchan").read_text():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it does not wait for the pipe")
 
 
 def test_what_is_no_scorecard_is_not_joined(tmp_path):

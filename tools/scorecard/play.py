@@ -127,7 +127,8 @@ class _Process:
         try:
             report: dict[str, Any] = json.loads(text)
         except ValueError:
-            raise PlayError(f"the {self.name} reported nothing: {self._complaint()}") from None
+            said = f"{text[:100]!r} ({len(text)} characters), {self._complaint()}"
+            raise PlayError(f"the {self.name} made no report: {said}") from None
         return report
 
     def kill(self) -> None:

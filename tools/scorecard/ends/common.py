@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -61,5 +62,11 @@ def ready() -> None:
 
 
 def report(samples: Samples | None = None, **more: Any) -> None:
-    """The last thing an end says."""
-    print(json.dumps({**(samples.as_json() if samples else {}), **more}), flush=True)
+    """The last thing an end says.
+
+    Written piece by piece: with PYTHONUNBUFFERED print() drops what a signal in a full pipe leaves.
+    """
+    text = json.dumps({**(samples.as_json() if samples else {}), **more}) + "\n"
+    left = memoryview(text.encode())
+    while left:
+        left = left[os.write(1, left) :]
