@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The arithmetic of the scorecard on made-up runs, and what is shown of it."""
 
+import fcntl
 import json
+import struct
 import subprocess
 import sys
+import termios
 import time
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -181,19 +183,19 @@ def test_a_signal_does_not_cut_a_long_report_short():
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        wait_until_blocked(process.pid)
+        wait_until_full(process.stdout)
         process.terminate()
         assert len(json.loads(process.stdout.read())["text"]) == 1_000_000
 
 
-def wait_until_blocked(pid: int) -> None:
-    """The pipe is full."""
+def wait_until_full(pipe: IO[str]) -> None:
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
-        if "pipe" in Path(f"/proc/{pid}/wchan").read_text():
+        waiting = struct.unpack("i", fcntl.ioctl(pipe.fileno(), termios.FIONREAD, b"\0" * 4))[0]
+        if waiting >= fcntl.fcntl(pipe.fileno(), fcntl.F_GETPIPE_SZ):
             return
         time.sleep(0.01)
-    raise AssertionError("it does not wait for the pipe")
+    raise AssertionError("the pipe does not fill")
 
 
 def test_what_is_no_scorecard_is_not_joined(tmp_path):
