@@ -41,7 +41,7 @@ def _draw(
     mpl.rcParams["svg.fonttype"] = "none"  # text, not outlines
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7.2, 3.2), layout="constrained")
+    figure, axes = plt.subplots(figsize=(9.0, 3.2), layout="constrained")
     for key, records in peers.items():
         good = [r for r in records if "failed" not in r]
         if not good:
@@ -55,7 +55,7 @@ def _draw(
                 axes.axvline(fault["t_s"], color="0.6", linewidth=0.7, linestyle=":")
     axes.set(xlabel="s", ylabel="Gbit/s delivered", title=f"{document['cases'][case]}, MTU {mtu}")
     axes.set_ylim(bottom=0)
-    axes.legend(fontsize="small", loc="lower right")
+    figure.legend(fontsize="small", loc="outside right upper")
     axes.grid(visible=True, alpha=0.3)
     figure.savefig(file, metadata={"Date": None})
     plt.close(figure)

@@ -97,6 +97,8 @@ def join(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {
         **first,
         "where": {**first["where"], "runs": most},
+        "peers": {k: title for d in documents for k, title in d["peers"].items()},
+        "cases": {k: title for d in documents for k, title in d["cases"].items()},
         "records": records,
         "unverified": [why for document in documents for why in document["unverified"]],
         "missing": _left(documents, "missing", ran),
