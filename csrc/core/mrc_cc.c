@@ -121,6 +121,11 @@ mrc_ns mrc_cc_base_rtt(const struct mrc_cc *cc)
 
 mrc_ns mrc_cc_target_delay(const struct mrc_cc *cc) { return cc->cfg.target_delay_ns; }
 
+bool mrc_cc_knows_fabric(const struct mrc_cc *cc)
+{
+    return cc->cfg.kind == MRC_CC_NSCC && (cc->nscc.follow_rtt || cc->nscc.marks);
+}
+
 mrc_ns mrc_cc_shortest_rtt(const struct mrc_cc *cc)
 {
     return cc->cfg.kind == MRC_CC_NSCC ? (mrc_ns)cc->nscc.base_rtt_ns : cc->cfg.base_rtt_ns;

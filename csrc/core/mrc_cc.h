@@ -72,6 +72,7 @@ struct mrc_nscc { /* E.2, doubles; no libm */
     bool increase;
     bool follow_rtt; /* scale_rtt_ns follows base_rtt_ns */
     bool follow_wnd; /* max_wnd follows too */
+    bool marks;      /* a mark has come */
     mrc_ns qa_turn;  /* the turn in which the period of quick adapt ended; 0: it has not */
 };
 
@@ -111,6 +112,10 @@ uint64_t mrc_cc_max_wnd(const struct mrc_cc *cc);
 /* The round trip that timers should be made of: measured, or the software default. Never 0. */
 mrc_ns mrc_cc_base_rtt(const struct mrc_cc *cc);
 mrc_ns mrc_cc_target_delay(const struct mrc_cc *cc); /* never 0 */
+
+/* Can a round trip be told from a queue, or from a host that is busy: base_rtt was given, or the
+ * fabric marks? NSCC's; others never know. */
+bool mrc_cc_knows_fabric(const struct mrc_cc *cc);
 
 /* For whoever looks on. */
 mrc_ns mrc_cc_shortest_rtt(const struct mrc_cc *cc); /* D is measured from here */

@@ -253,6 +253,7 @@ void mrc_nscc_on_sack(struct mrc_cc *cc, const struct mrc_cc_sack *s)
     n->bytes_ignored += bytes;
     n->received_bytes += bytes;
     n->achieved_bytes += bytes;
+    n->marks |= s->marked;
     const bool limited = nscc_penalty(cc, s);
     if (!s->rtt_valid)
         return;

@@ -170,7 +170,8 @@ static void req_build(const struct mrc_req *r, const struct mrc_req_ctx *c, cons
  * end, sizes that beat against the rotation of the planes would load some twice as much as others.
  * And of that share a quarter where time allows, so that a path is not idle while the others have
  * their turns, nor finds its whole window in its queue at once; but what passes in MRC_TRAIN_NS
- * saves nothing by being cut (ADR 114). */
+ * saves nothing by being cut. Where nobody knows the fabric and it does not mark, the round trip
+ * may be that of a busy host, which wants long trains (ADR 114). */
 static uint16_t req_train_len(const struct mrc_req *r, const struct mrc_req_ctx *c,
                               uint32_t nominal)
 {
@@ -179,9 +180,11 @@ static uint16_t req_train_len(const struct mrc_req *r, const struct mrc_req_ctx 
     const uint32_t active = mrc_path_active(c->path);
     const uint64_t cwnd = mrc_min64(mrc_cc_cwnd(c->cc), (uint64_t)r->window * nominal) / nominal;
     const uint64_t share = mrc_min64(cwnd, r->backlog) / (active > 0 ? active : 1);
-    const uint64_t most = mrc_min64(share, MRC_TRAIN_MAX - 1);
-    const uint64_t brief = r->srtt_ns != 0 ? cwnd * MRC_TRAIN_NS / r->srtt_ns : most;
-    return (uint16_t)mrc_max64(1, mrc_min64(most, mrc_max64(share / 4, brief)));
+    const uint64_t most = mrc_max64(1, mrc_min64(share, MRC_TRAIN_MAX - 1));
+    if (r->srtt_ns == 0 || !mrc_cc_knows_fabric(c->cc))
+        return (uint16_t)most;
+    return (uint16_t)mrc_min64(
+        most, mrc_max64(mrc_max64(1, share / 4), cwnd * MRC_TRAIN_NS / r->srtt_ns));
 }
 
 static uint16_t req_select(struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t avoid)

@@ -265,7 +265,7 @@ static void gap_check_even_loss(bool known)
     CHECK(clean.bits > 0.9 * 0.3 * 2e9);
     CHECK(lossy.bits >= 0.95 * clean.bits);
     CHECK(lossy.active > 3.95);
-    CHECK(lossy.cwnd > 0.95 * clean.cwnd);
+    CHECK(lossy.cwnd > 0.9 * clean.cwnd); /* where nobody knows the fabric, queues overflow too */
 }
 
 TEST(gap_world__one_percent_on_all_paths_costs_five_at_most) { gap_check_even_loss(true); }
