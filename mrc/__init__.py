@@ -37,7 +37,7 @@ from .path import PathTable, ProbeConfig
 from .pd import ProtectionDomain
 from .port import Port
 from .qp import QpInitAttr, QueuePair, SendWr
-from .qpattr import HINT_NONE, QpAttr
+from .qpattr import HINT_NONE, QpAttr, QpMode
 from .receive import ReceivePolicy
 from .types import (
     Access,
@@ -152,6 +152,7 @@ __all__ = [
     "QpCap",
     "QpHint",
     "QpInitAttr",
+    "QpMode",
     "QpState",
     "QpStats",
     "QueuePair",

@@ -40,6 +40,7 @@ class _Lib:
     MRC_QP_RX_PENALTY: int
     MRC_QP_VENDOR: int
     MRC_QP_VERSION: int
+    MRC_QP_MODE: int
     MRC_QP_STATE: int
     MRC_QP_ACCESS: int
     MRC_QP_AV: int

@@ -40,6 +40,7 @@ class QpMask:
     HINT = lib.MRC_QP_HINT
     VENDOR = lib.MRC_QP_VENDOR
     VERSION = lib.MRC_QP_VERSION
+    MODE = lib.MRC_QP_MODE
 
 
 def device_attr() -> dict[str, int]:

@@ -21,6 +21,7 @@ from .pd import ProtectionDomain
 from .planes import PlaneAddresses, pair_up
 from .port import Port
 from .qp import QpAttr, QpInitAttr, QueuePair
+from .qpattr import QpMode
 from .types import (
     EV_MAX,
     PATH_MTUS,
@@ -163,6 +164,7 @@ def prepare(
         imm_queue=options.imm_queue,
         backend=local.port.backend.name.lower(),
         plane_addresses=options.sources,
+        mode=options.mode,
     )
     return Half(driver, local, options, pd, cq, qp, info)
 
@@ -219,7 +221,8 @@ def _to_rts(half: Half, peer: ConnectionInfo, agreed: Agreement, path: int, cc: 
     qp, options = half.qp, half.options
     access = Access.LOCAL_WRITE | Access.REMOTE_WRITE
     version = 1 << (agreed.version - 1)
-    qp.modify(QpAttr(state=QpState.INIT, access=access, version=version))
+    mode = QpMode[options.mode.upper()]
+    qp.modify(QpAttr(state=QpState.INIT, access=access, version=version, mode=mode))
     qp.modify(
         QpAttr(
             state=QpState.RTR,

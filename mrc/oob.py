@@ -217,7 +217,7 @@ class ConnectionInfo:
     this side's responder has the capability. ports_up: bit N is plane N. plane_addresses: where
     planes have others than qp.gid; packets come from any of them. Ours: evs and sport_base
     let the passive side make lanes of its own; imm_queue is how many immediates this side's
-    application may leave unread.
+    application may leave unread; mode is "mrc", or "rc" for comparisons (ADR 95).
     """
 
     qp: QpInfo
@@ -236,6 +236,7 @@ class ConnectionInfo:
     imm_queue: int = 1024
     backend: str = "udp"
     plane_addresses: PlaneAddresses = ()
+    mode: str = "mrc"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -270,6 +271,7 @@ class ConnectionInfo:
             imm_queue=_integer(values, "imm_queue", 0, 1 << 24),
             backend=_text(values, "backend"),
             plane_addresses=_plane_addresses(values, where.gid),
+            mode=_text(values, "mode") if "mode" in values else "mrc",
         )
 
 
@@ -322,8 +324,8 @@ class Agreement:
 def negotiate(own: ConnectionInfo, peer: ConnectionInfo) -> Agreement:
     """Limits as requestor are the smaller of own and peer's; features need both (C.4).
 
-    MrcHandshakeError: no wire version in common, or a limit of zero, with which nothing could be
-    sent (B.14: incompatible attributes).
+    MrcHandshakeError: no wire version in common, different modes, or a limit of zero, with which
+    nothing could be sent (B.14: incompatible attributes).
     """
     common = own.versions & peer.versions
     if common == 0:
@@ -331,6 +333,9 @@ def negotiate(own: ConnectionInfo, peer: ConnectionInfo) -> Agreement:
             f"no MRC wire version in common: peer speaks {_versions(peer.versions)}, "
             f"we speak {_versions(own.versions)}"
         )
+    if own.mode != peer.mode:
+        theirs = printable(peer.mode, 20)
+        raise MrcHandshakeError(f"incompatible attributes: mode {own.mode} here, {theirs} there")
     for name in ("mpr", "mpr_dest", "max_wimm", "max_wimm_dest"):
         for whose, info in (("the peer's", peer), ("our", own)):
             if getattr(info, name) == 0:

@@ -32,6 +32,7 @@ _TYPES: dict[str, type | UnionType] = {
     "timestamps": bool,
     "service_time": bool,
     "recovery": str,
+    "mode": str,
 }
 
 
@@ -65,6 +66,7 @@ class OptionArgs(TypedDict, total=False):
     service_time: bool
     recovery: Literal["guarded", "off", "plain"]
     plane_addresses: Mapping[int, str | IPv6Address] | None
+    mode: Literal["mrc", "rc"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,8 @@ class ConnectionOptions:
     receivers take their own dwell time out of the peer's round trips (H11). recovery: what we do
     about a gap that has grown too wide (B.10, ADR 70). plane_addresses: this host's IPv6 address in
     a plane, where it has one for each, over those that the EV profile names (C.4); without an EV
-    profile EVs take turns on these planes.
+    profile EVs take turns on these planes. mode: "rc" is what MRC is compared with, and for that
+    only (ADR 95): one path, go-back-N; evs is then ignored. Both sides say the same.
     """
 
     evs: int = 16
@@ -122,6 +125,7 @@ class ConnectionOptions:
     service_time: bool = False
     recovery: Literal["guarded", "off", "plain"] = "guarded"
     plane_addresses: Mapping[int, str | IPv6Address] | None = None
+    mode: Literal["mrc", "rc"] = "mrc"
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -171,7 +175,11 @@ class ConnectionOptions:
             raise MrcUsageError(f"backend {self.backend!r} is not auto, udp, raw or mem")
         if self.recovery.upper() not in Recovery.__members__:
             raise MrcUsageError(f"recovery {self.recovery!r} is not guarded, off or plain")
+        if self.mode not in ("mrc", "rc"):
+            raise MrcUsageError(f"mode {self.mode!r} is not mrc or rc")
         own = self.ev_profile
+        if self.mode == "rc" and isinstance(own, EvProfile) and len(own) != 1:
+            raise MrcUsageError(f"mode rc has one path, the EV profile {len(own)} EVs")
         if isinstance(own, EvProfile) and _is_srv6(own) and self.backend not in ("auto", "raw"):
             raise MrcUsageError(
                 f"{own.name or 'the EV profile'}: format {own.format.value} needs the raw backend; "
@@ -206,6 +214,7 @@ class ConnectionOptions:
         """The EV profile given, or plain source ports."""
         if isinstance(self.ev_profile, EvProfile):
             return self.ev_profile
+        evs = 1 if self.mode == "rc" else evs
         return EvProfile.udp(evs, sport_base, [plane for plane, _ in self.sources] or 1)
 
     def backend_kind(self) -> Backend:

@@ -7,6 +7,7 @@ The state table is C's (mrc_qp_attr.c); what is here says in words what C says w
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from enum import IntEnum
 from ipaddress import IPv6Address
 from typing import Any
 
@@ -18,6 +19,7 @@ from .types import MPR_MAX, PATH_MTUS, Access, QpCap, QpState, Recovery
 __all__ = [
     "HINT_NONE",
     "QpAttr",
+    "QpMode",
     "attr_of",
     "check",
     "mask_of",
@@ -25,6 +27,13 @@ __all__ = [
     "refuse_verbs",
     "rules",
 ]
+
+
+class QpMode(IntEnum):
+    """MRC, or what it is compared with (ADR 95)."""
+
+    MRC = 0
+    RC = 1  # one EV, data taken in order only, go-back-N; for comparison only
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +47,8 @@ class QpAttr:
     E.7). rx_paused: take no new data. rx_penalty: 0..127, at least that in every SACK; 255 never
     any (E.6). path and cc are ids of PathTable and Controller, hint that
     of a QpHint or HINT_NONE. vendor: 128 bytes, kept for the application. version: one bit of
-    DeviceAttr.mrc_protocol_version, or 0, ours to choose.
+    DeviceAttr.mrc_protocol_version, or 0, ours to choose. mode: both ends have the same; RC takes a
+    path table of one EV.
     """
 
     state: QpState | None = None
@@ -69,6 +79,7 @@ class QpAttr:
     hint: int | None = None
     vendor: bytes | None = None
     version: int | None = None
+    mode: QpMode | None = None
 
     def __str__(self) -> str:
         given = [(f.name, getattr(self, f.name)) for f in fields(self)]
@@ -100,6 +111,7 @@ _MASK_OF = {
     "hint": QpMask.HINT,
     "vendor": QpMask.VENDOR,
     "version": QpMask.VERSION,
+    "mode": QpMask.MODE,
 }
 
 # Field -> (lowest, highest) of what a caller may give.
@@ -127,6 +139,7 @@ _RANGE = {
     "recovery": (0, 2),
     "rx_paused": (0, 1),
     "rx_penalty": (0, 255),
+    "mode": (0, 1),
 }
 
 # Attributes that are set together.
@@ -257,6 +270,7 @@ def attr_of(raw: dict[str, Any], names: Any) -> QpAttr:
         "timestamps": bool,
         "recovery": Recovery,
         "rx_paused": bool,
+        "mode": QpMode,
         "src": IPv6Address,
         "dst": IPv6Address,
     }

@@ -30,6 +30,7 @@
 #include "mrc_req_room.c"
 #include "mrc_req_loss.c"
 #include "mrc_req_timer.c"
+#include "mrc_req_gbn.c"
 #include "mrc_req_load.c"
 #include "mrc_qp.c"
 #include "mrc_qp_attr.c"

@@ -28,6 +28,7 @@ static const char *why_attr(uint32_t bit)
     case MRC_QP_HINT: return "hint";
     case MRC_QP_VENDOR: return "vendor";
     case MRC_QP_VERSION: return "version";
+    case MRC_QP_MODE: return "mode";
     default: return "an unknown attribute";
     }
 }
@@ -43,6 +44,7 @@ static const char *why_text(uint8_t why)
     case MRC_QP_WHY_FIXED: return "fixed from RTR on, without dynamic MPR";
     case MRC_QP_WHY_QUEUED: return "an immediate is queued that could never leave";
     case MRC_QP_WHY_OVERRUN: return "its completion queue has overrun and takes nothing any more";
+    case MRC_QP_WHY_ONE_PATH: return "mode rc has one EV, the table has several";
     }
     return "refused";
 }

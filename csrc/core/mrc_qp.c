@@ -53,8 +53,10 @@ static struct mrc_req_ctx qp_req_ctx(struct mrc_qp *q, mrc_ns now)
                                   .pd = q->init.pd,
                                   .send_cq = q->init.send_cq,
                                   .dynamic_mpr = (q->attr.cap & MRC_QP_CAP_DYNAMIC_MPR) != 0,
-                                  .no_trim = (q->attr.cap & MRC_QP_CAP_NO_TRIM_NACK) != 0,
-                                  .service_time = (q->attr.cap & MRC_QP_CAP_NO_SERVICE_TIME) == 0};
+                                  .no_trim = (q->attr.cap & MRC_QP_CAP_NO_TRIM_NACK) != 0 ||
+                                             q->attr.mode == MRC_MODE_RC,
+                                  .service_time = (q->attr.cap & MRC_QP_CAP_NO_SERVICE_TIME) == 0,
+                                  .in_order = q->attr.mode == MRC_MODE_RC};
     return c;
 }
 

@@ -23,6 +23,7 @@ enum mrc_qp_why {
     MRC_QP_WHY_FIXED,   /* B.12: the window, without dynamic MPR */
     MRC_QP_WHY_QUEUED,  /* B.8: max_wimm 0 under a queued immediate */
     MRC_QP_WHY_OVERRUN, /* its completion queue takes nothing */
+    MRC_QP_WHY_ONE_PATH,
 };
 
 struct mrc_qp {

@@ -7,7 +7,7 @@
 enum {
     /* Local choices, and where packets go: until data flows. */
     QP_LOCAL = MRC_QP_ACCESS | MRC_QP_PATH | MRC_QP_CC | MRC_QP_CAP | MRC_QP_HINT | MRC_QP_VENDOR |
-               MRC_QP_VERSION,
+               MRC_QP_VERSION | MRC_QP_MODE,
     QP_RECV = MRC_QP_AV | MRC_QP_RQ_PSN | MRC_QP_PATH | MRC_QP_MPR_DEST | MRC_QP_WIMM_DEST,
     QP_SEND = MRC_QP_SQ_PSN | MRC_QP_CC | MRC_QP_MPR | MRC_QP_WIMM | MRC_QP_TIMEOUT | MRC_QP_RETRY,
     /* May change under traffic. */
@@ -103,6 +103,7 @@ static bool qp_in_range(const struct mrc_qp *q, const struct mrc_qp_attr *a, uin
     case MRC_QP_TIMESTAMPS: return a->timestamps <= 1;
     case MRC_QP_RECOVERY: return a->recovery <= MRC_RECOVERY_PLAIN;
     case MRC_QP_VERSION: return qp_version_ok(a->version);
+    case MRC_QP_MODE: return a->mode <= MRC_MODE_RC;
     default: return true;
     }
 }
@@ -117,6 +118,17 @@ static int qp_check_ranges(struct mrc_qp *q, const struct mrc_qp_attr *a, uint32
         bad |= qp_in_range(q, a, bit, refs) ? 0 : bit;
     }
     return bad == 0 ? MRC_OK : qp_refuse(q, MRC_QP_WHY_RANGE, bad, MRC_ERR_INVAL);
+}
+
+/* ADR 95: order is kept on one path only. */
+static int qp_check_mode(struct mrc_qp *q, const struct mrc_qp_attr *a, uint32_t mask,
+                         const struct mrc_qp_refs *refs)
+{
+    const uint8_t mode = (mask & MRC_QP_MODE) != 0 ? a->mode : q->attr.mode;
+    const struct mrc_path_table *path = (mask & MRC_QP_PATH) != 0 ? refs->path : q->path;
+    if (mode != MRC_MODE_RC || path == NULL || mrc_path_count(path) == 1)
+        return MRC_OK;
+    return qp_refuse(q, MRC_QP_WHY_ONE_PATH, MRC_QP_PATH, MRC_ERR_INVAL);
 }
 
 /* B.12: a peer that is not told of another window goes on using the one agreed on. */
@@ -204,6 +216,8 @@ void mrc_qp_copy_attr(struct mrc_qp_attr *to, const struct mrc_qp_attr *a, uint3
         memcpy(to->vendor, a->vendor, sizeof to->vendor);
     if ((mask & MRC_QP_VERSION) != 0)
         to->version = a->version;
+    if ((mask & MRC_QP_MODE) != 0)
+        to->mode = a->mode;
 }
 
 /* B.12. While running with dynamic MPR this is our own limit only: how far inside it we may go is
@@ -284,6 +298,8 @@ int mrc_qp_apply(struct mrc_qp *q, const struct mrc_qp_attr *a, uint32_t mask,
     int err = qp_check_ranges(q, a, mask, refs);
     if (err == MRC_OK)
         err = qp_check_rule(q, a->state, mask);
+    if (err == MRC_OK)
+        err = qp_check_mode(q, a, mask, refs);
     if (err == MRC_OK)
         err = qp_check_window(q, mask);
     if (err == MRC_OK)

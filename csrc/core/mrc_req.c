@@ -405,7 +405,7 @@ enum mrc_req_block mrc_req_tx(struct mrc_req *r, const struct mrc_req_ctx *c,
     else if (req_new_allowed(r))
         why = req_tx_new(r, c, out);
     req_quiet(r, c, first, why == MRC_REQ_SENT);
-    if (why == MRC_REQ_SENT && r->probe_at == MRC_NEVER)
+    if (why == MRC_REQ_SENT && r->probe_at == MRC_NEVER && !c->in_order)
         mrc_req_rearm(r, c);
     if (parked && why != MRC_REQ_SENT) {
         mrc_req_park(r, c);

@@ -5,7 +5,8 @@
  *   mrc_req.c        creation, posting, what may leave next, sending
  *   mrc_req_rx.c     SACK, NACK, transport ACK
  *   mrc_req_loss.c   loss inference
- *   mrc_req_timer.c  local ACK timer, probes, retry budget */
+ *   mrc_req_timer.c  local ACK timer, probes, retry budget
+ *   mrc_req_gbn.c    mode rc: all of it again from the first that is missing */
 #ifndef MRC_REQ_H
 #define MRC_REQ_H
 
@@ -131,6 +132,7 @@ struct mrc_req_ctx {
     bool dynamic_mpr;
     bool no_trim;      /* the peer does not answer trimmed packets (B.7) */
     bool service_time; /* the peer takes its own time off the timestamps that it reflects (H11) */
+    bool in_order;     /* mode rc: the peer takes nothing but the next PSN (ADR 95) */
 };
 
 size_t mrc_req_bytes(uint32_t window_max, uint32_t sq_depth, uint16_t ev_max);
@@ -199,6 +201,11 @@ static inline int32_t mrc_req_reach(const struct mrc_req *r)
 {
     return (int32_t)mrc_min32(r->window, r->room);
 }
+/* Mode rc: everything in flight from this PSN on leaves again. The first counts as lost. */
+void mrc_req_go_back(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_psn from);
+/* Mode rc: a NACK that is news, of a packet not acknowledged. */
+enum mrc_wc_status mrc_req_gbn_nack(struct mrc_req *r, const struct mrc_req_ctx *c,
+                                    const struct mrc_pkt *p, const struct mrc_slot *s);
 /* A packet that left once only was answered after so long; timers learn from it. */
 void mrc_req_report_time(struct mrc_req *r, mrc_ns took_ns);
 /* News: what was thought lost or in flight has arrived, so the retry counter starts anew (B.9). */

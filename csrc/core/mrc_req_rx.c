@@ -265,7 +265,7 @@ enum mrc_wc_status mrc_req_sack(struct mrc_req *r, const struct mrc_req_ctx *c,
     if (news > 0)
         mrc_req_room_news(r, news);
     req_sack_paths(r, c, p);
-    if (!cack_old && !k.old) {
+    if (!cack_old && !k.old && !c->in_order) {
         const struct mrc_req_view v = req_view(r, p, &k);
         mrc_req_infer(r, c, &v);
     }
@@ -325,6 +325,8 @@ enum mrc_wc_status mrc_req_nack(struct mrc_req *r, const struct mrc_req_ctx *c,
     struct mrc_slot *s = mrc_txtrack_find(&r->tx, psn);
     if (s == NULL || s->state == MRC_SLOT_ACKED || !req_nack_is_news(r, c, p, s))
         return MRC_WC_SUCCESS;
+    if (c->in_order)
+        return mrc_req_gbn_nack(r, c, p, s);
     /* Reasons that nobody knows are taken for NO_RESOURCE (H10): sending again is always safe. */
     const bool trimmed =
         p->nack_reason == MRC_NACK_TRIMMED || p->nack_reason == MRC_NACK_TRIMMED_LASTHOP;

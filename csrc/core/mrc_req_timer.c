@@ -151,6 +151,10 @@ static enum mrc_wc_status req_expire(struct mrc_req *r, const struct mrc_req_ctx
         struct mrc_slot *s = &r->tx.slot[r->tx.head];
         if (s->sent_ns + t > c->now)
             break;
+        if (c->in_order) {
+            mrc_req_go_back(r, c, mrc_psn(s->psn));
+            break;
+        }
         mrc_req_lose(r, c, s, MRC_EV_R_TIMEOUT);
     }
     return req_timed_out(r, c->now, t);
@@ -192,7 +196,8 @@ void mrc_req_rearm(struct mrc_req *r, const struct mrc_req_ctx *c)
 {
     r->probe_shift = 0;
     const mrc_ns from = r->hold_at != MRC_NEVER ? r->hold_at : c->now;
-    r->probe_at = mrc_txtrack_outstanding(&r->tx) > 0 ? from + req_probe_interval(r, c) : MRC_NEVER;
+    const bool probes = mrc_txtrack_outstanding(&r->tx) > 0 && !c->in_order;
+    r->probe_at = probes ? from + req_probe_interval(r, c) : MRC_NEVER;
     if (mrc_txtrack_outstanding(&r->tx) == 0 && r->inflight != 0) {
         mrc_cc_release(c->cc, r->inflight);
         r->inflight = 0;

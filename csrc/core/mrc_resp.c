@@ -52,6 +52,7 @@ void mrc_resp_start(struct mrc_resp *r, struct mrc_psn rq_psn, uint32_t window,
     r->rqmsn_known = false;
     r->restore_left = 0;
     mrc_rxev_start(&r->rxev);
+    r->gap_told = false;
 }
 
 void mrc_resp_release(struct mrc_resp *r, struct mrc_env *env)
@@ -283,17 +284,40 @@ static struct mrc_rx_advance resp_record(struct mrc_resp *r, const struct mrc_re
     return adv;
 }
 
+/* Mode rc (ADR 95): the window is one PSN wide, and what is cut is not that one. */
+static enum mrc_rx_verdict resp_verdict(const struct mrc_resp *r, const struct mrc_resp_ctx *c,
+                                        struct mrc_psn psn, bool cut)
+{
+    const enum mrc_rx_verdict v = mrc_rxtrack_classify(&r->rx, psn);
+    const bool due = mrc_psn_diff(psn, r->rx.cack) == 1 && !cut;
+    return v == MRC_RX_NEW && c->attr->mode == MRC_MODE_RC && !due ? MRC_RX_OOR_WINDOW : v;
+}
+
+/* Outside the window. In mode rc the answer names the PSN that is due, once. */
+static void resp_beyond(struct mrc_resp *r, const struct mrc_resp_ctx *c, const struct mrc_pkt *p,
+                        uint32_t ev)
+{
+    struct mrc_pkt about = *p;
+    c->env->drops[MRC_DROP_PSN_WINDOW]++;
+    if (c->attr->mode == MRC_MODE_RC) {
+        const struct mrc_psn due = mrc_psn_add(r->rx.cack, 1);
+        if (r->gap_told && mrc_psn_eq(r->gap_psn, due))
+            return;
+        r->gap_told = true;
+        r->gap_psn = due;
+        about.psn = due.v;
+    }
+    resp_nack_due(r, c, &about, ev, MRC_NACK_PSN_OOR_WINDOW);
+}
+
 enum mrc_resp_result mrc_resp_data(struct mrc_resp *r, const struct mrc_resp_ctx *c,
                                    const struct mrc_pkt *p, uint32_t ev, bool ce)
 {
     if (ce)
         c->stats->ce_received++;
-    switch (mrc_rxtrack_classify(&r->rx, mrc_psn(p->psn))) {
+    switch (resp_verdict(r, c, mrc_psn(p->psn), false)) {
     case MRC_RX_STALE: c->env->drops[MRC_DROP_PSN_STALE]++; return MRC_RESP_OK;
-    case MRC_RX_OOR_WINDOW:
-        c->env->drops[MRC_DROP_PSN_WINDOW]++;
-        resp_nack_due(r, c, p, ev, MRC_NACK_PSN_OOR_WINDOW);
-        return MRC_RESP_OK;
+    case MRC_RX_OOR_WINDOW: resp_beyond(r, c, p, ev); return MRC_RESP_OK;
     case MRC_RX_DUPLICATE: resp_duplicate(r, c, p, ev, resp_mark(r, ev, ce)); return MRC_RESP_OK;
     case MRC_RX_NEW: break;
     }
@@ -320,15 +344,12 @@ void mrc_resp_trimmed(struct mrc_resp *r, const struct mrc_resp_ctx *c, const st
         c->env->drops[MRC_DROP_TRIM_OFF]++;
         return;
     }
-    switch (mrc_rxtrack_classify(&r->rx, mrc_psn(p->psn))) {
+    switch (resp_verdict(r, c, mrc_psn(p->psn), true)) {
     case MRC_RX_STALE: c->env->drops[MRC_DROP_PSN_STALE]++; return;
     case MRC_RX_DUPLICATE: /* B.7: already here, so say that instead; its CE says nothing (H33) */
         resp_duplicate(r, c, p, ev, MRC_MARK_NONE);
         return;
-    case MRC_RX_OOR_WINDOW:
-        c->env->drops[MRC_DROP_PSN_WINDOW]++;
-        resp_nack_due(r, c, p, ev, MRC_NACK_PSN_OOR_WINDOW);
-        return;
+    case MRC_RX_OOR_WINDOW: resp_beyond(r, c, p, ev); return;
     case MRC_RX_NEW:
         resp_nack_due(r, c, p, ev, lasthop ? MRC_NACK_TRIMMED_LASTHOP : MRC_NACK_TRIMMED);
         return;

@@ -78,6 +78,8 @@ struct mrc_resp {
     uint8_t restore_left;          /* SACKs that still carry restore_cwnd (E.6) */
     struct mrc_path_cursor cursor; /* for control packets without a better EV */
     struct mrc_rxev rxev;
+    bool gap_told;          /* mode rc: the PSN that is due has been NACKed, ... */
+    struct mrc_psn gap_psn; /* ... this one */
 };
 
 enum {

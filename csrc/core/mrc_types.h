@@ -133,6 +133,7 @@ enum {
     MRC_QP_HINT = 1 << 20,    /* hint id, or MRC_HINT_NONE */
     MRC_QP_VENDOR = 1 << 21,  /* vendor: kept, without meaning here */
     MRC_QP_VERSION = 1 << 22, /* version */
+    MRC_QP_MODE = 1 << 23,    /* mode: before RTR */
 };
 enum { MRC_QP_CAP_NO_TRIM_NACK = 1, MRC_QP_CAP_DYNAMIC_MPR = 2, MRC_QP_CAP_NO_SERVICE_TIME = 4 };
 
@@ -142,6 +143,10 @@ enum mrc_recovery {
     MRC_RECOVERY_OFF = 1,     /* leave it to the rules that know paths, and to the timers */
     MRC_RECOVERY_PLAIN = 2,   /* send again all that is missing: for fabrics of equal paths */
 };
+
+/* MRC; or, for comparison only, what it is compared with: one path, data taken in order only, and
+ * all of it sent again from the first that is missing (ADR 95). Both ends have the same. */
+enum mrc_qp_mode { MRC_MODE_MRC = 0, MRC_MODE_RC = 1 };
 
 /* One row of the state table (C.3). from == to: attributes without a transition. Any state may go
  * to RESET or ERR, without attributes. */
@@ -184,6 +189,8 @@ struct mrc_qp_attr {
     uint32_t hint;
     uint32_t version; /* one bit of MRC_WIRE_VERSIONS, or 0: ours to choose */
     uint8_t vendor[MRC_VENDOR_BYTES];
+    uint8_t mode; /* enum mrc_qp_mode */
+    uint8_t pad2_[3];
 };
 
 /* Per QP, ever growing unless said otherwise. */

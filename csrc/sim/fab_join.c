@@ -29,7 +29,7 @@ static bool join_check_qp(const struct fab *f, struct fab_qp *q)
     return q->a < f->cfg.hosts && q->b < f->cfg.hosts && q->a != q->b && q->cc < f->ccs &&
            q->ev_count >= 1 && q->ev_count <= MRC_EV_MAX && q->ev_first <= f->evs &&
            q->ev_count <= f->evs - q->ev_first && q->depth <= MRC_SQ_DEPTH_MAX &&
-           q->mpr <= MRC_MPR_MAX && q->mode == FAB_MRC; /* the engine has no other yet */
+           q->mpr <= MRC_MPR_MAX && q->mode <= FAB_RC;
 }
 
 static bool join_check(struct fab *f, char *why)
@@ -275,12 +275,13 @@ static int join_modify(struct fab *f, struct fab_flow *w, const struct fab_qp *q
         .sack_threshold = q->sack_bytes,
         .timestamps = q->timestamps,
         .recovery = q->recovery,
+        .mode = (uint8_t)q->mode,
         .cap = (f->cfg.service_time != 0 ? 0u : MRC_QP_CAP_NO_SERVICE_TIME) |
                (f->cfg.trim_bytes == 0 ? MRC_QP_CAP_NO_TRIM_NACK : 0u),
     };
     fab_inner_address(a.src, w->from);
     fab_inner_address(a.dst, w->to);
-    int r = mrc_qp_modify(e, w->qpn, &a, MRC_QP_STATE | MRC_QP_ACCESS, f->now);
+    int r = mrc_qp_modify(e, w->qpn, &a, MRC_QP_STATE | MRC_QP_ACCESS | MRC_QP_MODE, f->now);
     a.state = MRC_QPS_RTR;
     if (r == MRC_OK)
         r = mrc_qp_modify(e, w->qpn, &a,

@@ -92,6 +92,7 @@ struct world_qp_cfg {
     bool timestamps;   /* timestamps in data packets */
     uint8_t recovery;  /* enum mrc_recovery */
     bool late_numbers; /* MSN, RQMSN, AETH.msn, rcvd_bytes, ring indices begin before their wrap */
+    uint8_t mode;      /* enum mrc_qp_mode; rc: one path */
 };
 
 /* What one direction of a QP is to carry. */

@@ -89,6 +89,7 @@ static void flow_modify(struct world *w, uint32_t host, uint32_t peer, uint32_t 
         .sack_threshold = q->sack_threshold,
         .timestamps = q->timestamps,
         .recovery = q->recovery,
+        .mode = q->mode,
         .cap = (w->cfg.service_time ? 0u : MRC_QP_CAP_NO_SERVICE_TIME) |
                (q->dynamic_mpr ? MRC_QP_CAP_DYNAMIC_MPR : 0u) |
                (w->cfg.link.trim_bytes == 0 && w->cfg.port.trim_bytes == 0 ? MRC_QP_CAP_NO_TRIM_NACK
@@ -99,7 +100,7 @@ static void flow_modify(struct world *w, uint32_t host, uint32_t peer, uint32_t 
     a.dst[0] = 0xFD;
     a.dst[15] = (uint8_t)(peer + 1);
     struct mrc_engine *const e = w->host[host].e;
-    int r = mrc_qp_modify(e, qpn, &a, MRC_QP_STATE | MRC_QP_ACCESS, w->now);
+    int r = mrc_qp_modify(e, qpn, &a, MRC_QP_STATE | MRC_QP_ACCESS | MRC_QP_MODE, w->now);
     a.state = MRC_QPS_RTR;
     if (r == MRC_OK)
         r = mrc_qp_modify(e, qpn, &a,

@@ -149,6 +149,7 @@ class Client:
             start_psn=options.start_psn,
             dscp=common.dscp,
             plane_addresses=common.plane_addresses,
+            mode=common.mode,
             **more,
         )
 

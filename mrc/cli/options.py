@@ -40,6 +40,8 @@ class Common:
     dscp: DscpClasses | None
     plane_addresses: dict[int, IPv6Address]
     """Addresses of this host in planes."""
+    mode: str
+    """`mrc`, or `rc` for comparisons."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -115,6 +117,7 @@ def _common(args: argparse.Namespace) -> Common:
         loop=args.loop,
         dscp=args.dscp,
         plane_addresses=planes,
+        mode=args.mode,
     )
 
 
@@ -212,6 +215,8 @@ def parse_send(argv: Sequence[str]) -> SendOptions:
             f"-s x --depth x -P is {size * depth * args.parallel} bytes of "
             f"buffer, the limit is {RING_BYTES_MAX}",
         )
+    if args.mode == "rc" and args.evs not in (None, 1):
+        raise CliError(Exit.USAGE, f"--mode rc has one path, not -e {args.evs}")
     seconds = args.time
     if seconds is None and args.messages is None:
         seconds = 1.0 if args.sweep else 10.0

@@ -77,6 +77,12 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         "CAP_NET_RAW; auto takes raw when the EV profile asks for SRv6, else udp",
     )
     group.add_argument(
+        "--mode",
+        choices=("mrc", "rc"),
+        default="mrc",
+        help="rc, for comparison only: one path and go-back-N; both ends say the same",
+    )
+    group.add_argument(
         "--ev-profile",
         type=something,
         metavar="FILE",

@@ -236,6 +236,7 @@ def test_start(options: SendOptions) -> dict[str, Any]:
         "udp_port": options.common.udp_port,
         "dynamic_mpr": options.dynamic_mpr,
         "timestamps": options.timestamps,
+        "mode": options.common.mode,
         "dscp": ",".join(
             f"{name}={dscp}" for name, dscp in asdict(options.common.dscp or DscpClasses()).items()
         ),

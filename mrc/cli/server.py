@@ -54,6 +54,7 @@ class Server:
             imm_queue=IMM_QUEUE,
             dscp=common.dscp,
             plane_addresses=common.plane_addresses,
+            mode=common.mode,
             **more,
         )
         host, port, _, zone = server.sockname

@@ -239,6 +239,7 @@ async def test_options_reach_the_library(pair):
         "udp_port": 5000,
         "dynamic_mpr": False,
         "timestamps": True,
+        "mode": "mrc",
     }
     assert first | expected == first
     assert "context" not in first
