@@ -54,6 +54,8 @@ static int raw_open_tx(struct mrc_io_raw *r, const struct mrc_port_cfg *cfg)
     r->tx_fd = mrc_raw_socket(io, IPPROTO_RAW);
     if (r->tx_fd < 0)
         return r->tx_fd;
+    if (mrc_sock_own_mtu(r->tx_fd) != 0)
+        return mrc_io_fail(io, errno, "cannot set up a sending socket");
     const int none = 0;
     (void)setsockopt(r->tx_fd, SOL_SOCKET, SO_RCVBUF, &none, sizeof none);
     const uint32_t want = cfg->sndbuf_bytes != 0 ? cfg->sndbuf_bytes : RAW_BUF;

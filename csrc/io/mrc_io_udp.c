@@ -139,10 +139,8 @@ static int udp_lane_deaf(int fd)
 static int udp_lane_options(struct mrc_io *io, int fd)
 {
     const int on = 1;
-    const int whole = IPV6_PMTUDISC_DO; /* too big is an error, never fragments */
     if (udp_lane_deaf(fd) != 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) != 0 ||
-        setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &whole, sizeof whole) != 0)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) != 0 || mrc_sock_own_mtu(fd) != 0)
         return mrc_io_fail(io, errno, "cannot set up a sending socket");
     return 0;
 }
@@ -355,7 +353,9 @@ static enum udp_verdict udp_judge(struct mrc_io_udp *u, const struct udp_msg *m,
     case EMSGSIZE: /* perhaps this one is too long: a shorter one may pass, and a train of them */
         udp_gso_doubt(u, false);
         /* fall through */
-    case ECONNREFUSED: /* an ICMP answer to an earlier packet; this one has not been tried */
+    case EACCES:
+    case EPROTO:
+    case ECONNREFUSED: /* ICMPv6 about an earlier packet, whoever sent it; this one is not tried */
         io->stats.tx_refused++;
         if (!*retried) {
             *retried = true;

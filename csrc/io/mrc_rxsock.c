@@ -71,6 +71,12 @@ uint32_t mrc_sock_buffer(int fd, bool receive, uint32_t want)
     return (uint32_t)got / 2; /* the kernel doubles what it is asked for */
 }
 
+int mrc_sock_own_mtu(int fd)
+{
+    const int interface = IPV6_PMTUDISC_INTERFACE;
+    return setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &interface, sizeof interface);
+}
+
 static int rxsock_bind(struct mrc_io *io, int fd, const struct mrc_port_cfg *cfg)
 {
     const uint32_t first = cfg->udp_port != 0 ? cfg->udp_port : MRC_UDP_PORT;
@@ -99,7 +105,8 @@ static int rxsock_options(struct mrc_io *io, int fd, const struct mrc_port_cfg *
     const int on = 1;
     if (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) != 0 ||
         setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on) != 0 ||
-        setsockopt(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, &on, sizeof on) != 0)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, &on, sizeof on) != 0 ||
+        mrc_sock_own_mtu(fd) != 0)
         return mrc_io_fail(io, errno, "the kernel does not tell addresses and traffic class");
     if (setsockopt(fd, IPPROTO_IPV6, IPV6_FLOWINFO, &on, sizeof on) == 0)
         io->stats.caps |= MRC_IO_CAP_FLOWLABEL;

@@ -27,5 +27,9 @@ uint32_t mrc_sock_buffer(int fd, bool receive, uint32_t want);
 /* What is left for a packet, behind headers of that many bytes, of the MTU that the kernel knows
  * for the way of a connected socket. UINT32_MAX: it knows none. */
 uint32_t mrc_sock_room(int fd, uint32_t headers);
+/* Too big for the interface is an error, never fragments; and what ICMPv6 says of the MTU of the
+ * path is not believed, for who says it is not known: anybody may, once who talks to whom is
+ * guessed, and all connections to that address would be cut off for ten minutes (ADR 93). */
+int mrc_sock_own_mtu(int fd);
 
 #endif

@@ -64,8 +64,8 @@ def test_a_black_hole_for_full_packets_is_found(links: Links, tmp_path: Path, ba
 
 
 @pytest.mark.parametrize("backend", ["udp", "raw"])
-def test_a_router_that_says_too_big_is_heard(links: Links, tmp_path: Path, backend: str):
-    """By the kernel, which tells a connected socket; a raw one finds it out by itself."""
+def test_a_path_behind_a_narrow_router_is_given_up(links: Links, tmp_path: Path, backend: str):
+    """It says "too big", which anybody may say (ADR 93): what counts is that nothing arrives."""
     links.route(NARROW)
     for port in ("near", "distant"):
         links.ip(3, "link", "set", port, "mtu", "9000")
