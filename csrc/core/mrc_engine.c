@@ -197,7 +197,10 @@ void mrc_engine_rx(struct mrc_engine *e, const struct mrc_rx_pkt *pkts, size_t n
 
 static void engine_tick_path(struct mrc_engine *e, struct mrc_path_slot *p, mrc_ns now)
 {
+    const uint32_t active = mrc_path_active(p->table);
     mrc_path_tick(p->table, now);
+    if (mrc_path_active(p->table) != active)
+        mrc_engine_touch_path(e, (uint32_t)(p - e->path));
     const uint16_t reverse = mrc_path_reverse_probe(p->table);
     if (reverse != MRC_EV_NONE)
         mrc_ep_reverse(&e->ep, (uint32_t)(p - e->path), reverse);

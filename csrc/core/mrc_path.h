@@ -204,8 +204,9 @@ void mrc_path_on_gap(struct mrc_path_table *t, uint16_t i, mrc_ns sent_ns, mrc_n
 /* A data packet of that size got through on the entry, or was lost on it, which is told before
  * on_loss or on_gap; bytes as in E.1: IPv6 header to iCRC. Where packets of a size never get
  * through and probes always do, the MTU has shrunk, and probes are no reason to come back: the
- * verdict is then DENIED (R_MTU), until control says otherwise (ADR 92). on_loss(R_MTU) is the same
- * verdict of who knows. */
+ * verdict is then DENIED (R_MTU), until control says otherwise, or a second has passed, two the
+ * next time, and so on to a minute (ADR 92, 94). on_loss(R_MTU) is the same verdict of who knows.
+ */
 void mrc_path_size_passed(struct mrc_path_table *t, uint16_t i, uint32_t bytes);
 void mrc_path_size_lost(struct mrc_path_table *t, uint16_t i, uint32_t bytes);
 

@@ -12,7 +12,9 @@ enum {
     /* Every IPv6 link takes 1280 bytes (RFC 8200), of which 128 may be outer headers: what is not
      * larger is not lost for its size. */
     PATH_HOLE_BYTES = 1280 - 128,
+    PATH_NARROW_DOUBLINGS = 6, /* to about a minute */
 };
+static const mrc_ns PATH_NARROW_NS = MRC_SEC;
 
 void mrc_path_size_passed(struct mrc_path_table *t, uint16_t i, uint32_t bytes)
 {
@@ -20,6 +22,8 @@ void mrc_path_size_passed(struct mrc_path_table *t, uint16_t i, uint32_t bytes)
         return;
     struct path_hole *h = &t->entry[i].hole;
     t->passed++;
+    if (bytes > PATH_HOLE_BYTES)
+        t->entry[i].narrow = 0;
     if (h->bytes != 0 && bytes >= h->bytes)
         *h = (struct path_hole){0};
 }
@@ -49,4 +53,14 @@ bool path_hole(const struct mrc_path_table *t, uint16_t i)
     const uint64_t missed = t->missed - h->missed - h->lost; /* elsewhere */
     return h->lost >= PATH_HOLE_LOST && h->heals >= PATH_HOLE_HEALS && passed >= PATH_HOLE_LOST &&
            missed <= passed;
+}
+
+/* What starves data alone for a few milliseconds, of a stricter class or by a pause, looks the
+ * same; and a mended path need not wait for somebody to say so (ADR 94). */
+mrc_ns path_narrow_ns(struct mrc_path_table *t, uint16_t i)
+{
+    struct path_entry *e = &t->entry[i];
+    const mrc_ns wait = PATH_NARROW_NS << e->narrow;
+    e->narrow = (uint8_t)mrc_min32(e->narrow + 1u, PATH_NARROW_DOUBLINGS);
+    return wait;
 }

@@ -11,6 +11,7 @@ enum path_probe_step {
     PATH_PROBE_LATER,   /* timer: when the next probe is due */
     PATH_PROBE_READY,   /* in the list `ready`, to be sent when there is room */
     PATH_PROBE_WAITING, /* timer: when the answer is overdue */
+    PATH_PROBE_NARROW,  /* DENIED for its MTU, timer: when it is tried again */
 };
 
 enum { PATH_PROBE_SEQS = 8 }; /* an id is 12 bits of entry and 3 bits of sequence */
@@ -51,6 +52,7 @@ struct path_entry {
     uint32_t recent_gaps;
     uint8_t relapses; /* verdicts by comparison, less one for each PATH_RECENT / 2 packets since */
     struct path_hole hole;
+    uint8_t narrow; /* verdicts for its MTU since a full packet passed */
 };
 
 /* A plane's part of order[]: [usable | spare | out], so that every class is counted and indexed
@@ -157,6 +159,8 @@ void path_sample(struct mrc_path_table *t, uint16_t i, mrc_ns rtt);
 
 /* Entry became ASSUMED_BAD: first probe now, or when its plane is up. */
 void path_probe_start(struct mrc_path_table *t, uint16_t i);
+/* Entry is DENIED for its MTU. */
+void path_probe_narrow(struct mrc_path_table *t, uint16_t i, mrc_ns now);
 /* Entry left ASSUMED_BAD: answers on the way no longer count. */
 void path_probe_stop(struct mrc_path_table *t, uint16_t i);
 /* The plane of a bad entry went down or came up: answers on the way no longer count, the schedule
@@ -173,6 +177,10 @@ const struct mrc_plane_addr *path_addr_of(const struct mrc_path_table *t, uint8_
 /* mrc_path_mtu.c. Small packets pass and large ones do not? Probes brought the entry back. */
 bool path_hole(const struct mrc_path_table *t, uint16_t i);
 void path_hole_healed(struct mrc_path_table *t, uint16_t i);
+/* Such a verdict: how long it is for. */
+mrc_ns path_narrow_ns(struct mrc_path_table *t, uint16_t i);
+/* ... which is over: in use again. */
+void path_narrow_over(struct mrc_path_table *t, uint16_t i, mrc_ns now);
 
 /* mrc_path_gap.c */
 void path_recent_halve(struct mrc_path_table *t, uint16_t i);

@@ -17,6 +17,7 @@ static void path_probe_leave(struct mrc_path_table *t, uint16_t i)
     struct path_entry *e = &t->entry[i];
     switch ((enum path_probe_step)e->probe) {
     case PATH_PROBE_OFF: break;
+    case PATH_PROBE_NARROW:
     case PATH_PROBE_LATER: mrc_heap_remove(&t->timers, &e->timer); break;
     case PATH_PROBE_READY: path_list_drop(t, &t->ready, i); break;
     case PATH_PROBE_WAITING:
@@ -80,6 +81,13 @@ void path_probe_stop(struct mrc_path_table *t, uint16_t i)
 {
     path_probe_leave(t, i);
     t->entry[i].probe_open = 0;
+}
+
+void path_probe_narrow(struct mrc_path_table *t, uint16_t i, mrc_ns now)
+{
+    path_probe_stop(t, i);
+    t->entry[i].probe = PATH_PROBE_NARROW;
+    mrc_heap_set(&t->timers, &t->entry[i].timer, now + path_narrow_ns(t, i));
 }
 
 /* A plane that flaps must not make us send more, nor sooner: a probe on its way keeps its place in
@@ -182,6 +190,8 @@ void mrc_path_tick(struct mrc_path_table *t, mrc_ns now)
         const uint16_t i = path_probe_index(t, mrc_heap_min(&t->timers));
         if (t->entry[i].probe == PATH_PROBE_WAITING)
             path_probe_failed(t, i, now);
+        else if (t->entry[i].probe == PATH_PROBE_NARROW)
+            path_narrow_over(t, i, now);
         else
             path_probe_ready(t, i);
     }

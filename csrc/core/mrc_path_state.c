@@ -215,8 +215,10 @@ void path_condemn(struct mrc_path_table *t, uint16_t i, enum mrc_ev_reason why, 
     path_probe_stop(t, i);
     path_put(t, i, to, promote || e->reserve);
     path_event(t, i, from, why, now);
-    if (to == MRC_EV_DENIED)
+    if (to == MRC_EV_DENIED) {
+        path_probe_narrow(t, i, now);
         return;
+    }
     e->stats.bad_since_ns = now;
     path_probe_start(t, i);
 }
@@ -252,6 +254,12 @@ void path_heal(struct mrc_path_table *t, uint16_t i, enum mrc_ev_state to, mrc_n
     path_return(t, i, to, MRC_EV_R_PROBE, now);
 }
 
+void path_narrow_over(struct mrc_path_table *t, uint16_t i, mrc_ns now)
+{
+    t->entry[i].hole = (struct path_hole){0};
+    path_return(t, i, MRC_EV_GOOD, MRC_EV_R_MTU, now);
+}
+
 void mrc_path_on_loss(struct mrc_path_table *t, uint16_t i, enum mrc_ev_reason why, mrc_ns sent_ns,
                       mrc_ns now)
 {
@@ -271,6 +279,7 @@ int mrc_path_set_state(struct mrc_path_table *t, uint16_t i, enum mrc_ev_state s
     const enum mrc_ev_state from = (enum mrc_ev_state)t->state[i];
     path_absolve(t, i);
     t->entry[i].hole = (struct path_hole){0};
+    t->entry[i].narrow = 0;
     if (s == MRC_EV_GOOD) {
         if (from > MRC_EV_SKIP)
             path_return(t, i, s, MRC_EV_R_CONTROL, now);
@@ -280,6 +289,8 @@ int mrc_path_set_state(struct mrc_path_table *t, uint16_t i, enum mrc_ev_state s
         path_probe_stop(t, i);
         path_put(t, i, s, t->entry[i].reserve);
         path_event(t, i, from, MRC_EV_R_CONTROL, now);
+    } else {
+        path_probe_stop(t, i); /* for good: it may have been denied for its MTU */
     }
     return MRC_OK;
 }
@@ -310,6 +321,7 @@ int mrc_path_replace(struct mrc_path_table *t, uint16_t i, const struct mrc_path
     e->rttvar_ns = 0;
     e->healed_ns = now; /* losses of the former EV are not its own */
     e->hole = (struct path_hole){0};
+    e->narrow = 0;
     memset(&e->stats, 0, sizeof e->stats);
     path_recent_forget(t, i);
     e->relapses = 0;

@@ -247,3 +247,42 @@ TEST(path_mtu__a_new_life_begins_without_suspicion)
         rig_free(&r);
     }
 }
+
+/* It is tried again after a second, then two, to a minute; a full packet that passed begins anew.
+ */
+TEST(path_mtu__a_verdict_is_for_a_time)
+{
+    struct rig r = rig_new(4, 1, 1, 7);
+    mrc_ns now = MRC_SEC;
+    for (uint32_t k = 0; k < 10; k++) {
+        const mrc_ns wait = MRC_SEC << (k < 6 ? k : k < 8 ? 6 : k - 8);
+        if (k == 8)
+            pass(&r, 2, 1, FULL);
+        mrc_path_on_loss(r.t, 2, MRC_EV_R_MTU, now, now);
+        rig_event(&r, 2, MRC_EV_GOOD, MRC_EV_DENIED, MRC_EV_R_MTU);
+        CHECK_EQ(mrc_path_deadline(r.t), now + wait);
+        now += wait;
+        mrc_path_tick(r.t, now - 1);
+        CHECK_EQ(mrc_path_state(r.t, 2), MRC_EV_DENIED);
+        mrc_path_tick(r.t, now);
+        rig_event(&r, 2, MRC_EV_DENIED, MRC_EV_GOOD, MRC_EV_R_MTU);
+        CHECK_EQ(mrc_path_deadline(r.t), MRC_NEVER);
+        pass(&r, 2, 1, SMALL);
+    }
+    rig_free(&r);
+}
+
+/* Whom control denies, before or afterwards, is out until control says otherwise. */
+TEST(path_mtu__control_is_not_overruled)
+{
+    struct rig r = rig_new(4, 1, 1, 7);
+    mrc_path_on_loss(r.t, 2, MRC_EV_R_MTU, 7, 7);
+    CHECK_EQ(mrc_path_set_state(r.t, 2, MRC_EV_DENIED, 8), MRC_OK);
+    CHECK_EQ(mrc_path_set_state(r.t, 3, MRC_EV_DENIED, 8), MRC_OK);
+    mrc_path_on_loss(r.t, 3, MRC_EV_R_MTU, 9, 9);
+    CHECK_EQ(mrc_path_deadline(r.t), MRC_NEVER);
+    mrc_path_tick(r.t, 100 * MRC_SEC);
+    CHECK_EQ(mrc_path_state(r.t, 2), MRC_EV_DENIED);
+    CHECK_EQ(mrc_path_state(r.t, 3), MRC_EV_DENIED);
+    rig_free(&r);
+}

@@ -69,6 +69,30 @@ TEST(mtu__a_black_hole_is_retired_and_the_flow_goes_on)
     case_end(w);
 }
 
+/* A stricter class starves the data of one link for a while, and lets probes through: that looks
+ * the same, and must not cost the path for ever. */
+TEST(mtu__a_link_that_was_closed_to_data_is_used_again)
+{
+    struct world *const w = bulk_world(3);
+    struct sim_link *const l = world_link(w, 0, 1, NARROW);
+    load(w, 2000);
+    w->narrow = true; /* such a verdict is no failure of this world */
+    CHECK(world_run(w, w->now + 5 * MRC_MSEC));
+    l->cfg.fault_kinds = WORLD_KIND_DATA;
+    l->cfg.loss_ppm = 1000000;
+    CHECK(world_run(w, w->now + 20 * MRC_MSEC));
+    CHECK_EQ(mrc_path_state(w->host[0].table[1], NARROW), MRC_EV_DENIED);
+    l->cfg.loss_ppm = 0;
+    CHECK(case_finish(w, 5 * MRC_SEC));
+    CHECK(world_run(w, w->now + 2 * MRC_SEC));
+    const uint64_t before = l->stats.packets;
+    load(w, 4000);
+    CHECK(case_finish(w, 5 * MRC_SEC));
+    CHECK(l->stats.packets > before + 1000);
+    CHECK(mrc_path_state(w->host[0].table[1], NARROW) <= MRC_EV_SKIP);
+    case_end(w);
+}
+
 /* All of them: nobody tells that from a dead peer, and it ends. */
 TEST(mtu__all_paths_too_narrow_is_an_error_in_the_end)
 {

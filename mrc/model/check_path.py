@@ -46,6 +46,7 @@ class PathWatch:
     skipped: set[int] = field(default_factory=set)  # told to skip, not used since
     fresh: set[int] = field(default_factory=set)  # of those: no packet has left since
     carried: set[int] = field(default_factory=set)  # have carried data
+    narrow: set[int] = field(default_factory=set)  # were denied for their MTU
     answered: set[int] = field(default_factory=set)  # a probe answered since ASSUMED_BAD
     told_bad: set[int] = field(default_factory=set)  # a SACK said "always skip"
     refused: bool = False  # the host's sockets have refused packets
@@ -97,10 +98,15 @@ class PathWatch:
             return
         self.state[ev] = becomes
         self.swapped = True
-        if becomes == State.DENIED and event.reason == Reason.MTU:  # given up for good
+        if becomes == State.DENIED and event.reason == Reason.MTU:
             if ev not in self.carried and not self.refused:
                 self.report("ev-condemned", event.now, details)
+            self.narrow.add(ev)
+        elif was == State.DENIED and event.reason == Reason.MTU:  # tried again
+            if ev not in self.narrow or becomes != State.GOOD:
+                self.report("ev-denied", event.now, details)
         elif State.DENIED in (was, becomes):
+            self.narrow.discard(ev)
             if event.reason != Reason.CONTROL:
                 self.report("ev-denied", event.now, details)
         elif becomes == State.ASSUMED_BAD:
