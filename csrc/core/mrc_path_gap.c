@@ -56,8 +56,9 @@ static void path_gap_verdict(struct mrc_path_table *t, uint16_t i, mrc_ns sent_n
     struct path_entry *e = &t->entry[i];
     const bool was_bad = t->state[i] == MRC_EV_ASSUMED_BAD;
     mrc_path_on_loss(t, i, MRC_EV_R_LOSS, sent_ns, now);
-    if (!was_bad && t->state[i] == MRC_EV_ASSUMED_BAD && e->relapses < PATH_RELAPSES_MAX)
-        e->relapses++;
+    if (t->loss_rule != MRC_LOSS_FIRST && !was_bad && t->state[i] == MRC_EV_ASSUMED_BAD &&
+        e->relapses < PATH_RELAPSES_MAX)
+        e->relapses++; /* S8 compares nothing: there a chance loss is a verdict, too */
 }
 
 void mrc_path_on_gap(struct mrc_path_table *t, uint16_t i, mrc_ns sent_ns, mrc_ns now)

@@ -206,6 +206,18 @@ TEST(gap__after_silence_three_answers_are_enough_each_time)
     free(b.t);
 }
 
+/* The letter of S8: each loss is a verdict, and says nothing of how much the path loses. */
+TEST(gap__where_nothing_is_compared_three_answers_are_enough_each_time)
+{
+    struct gap_bench b = gap_open_with(MRC_LOSS_FIRST);
+    for (int k = 0; k < 6; k++) {
+        gap_lose(&b, 0, 1);
+        CHECK_EQ(mrc_path_state(b.t, 0), MRC_EV_ASSUMED_BAD);
+        CHECK_EQ(gap_heal(&b, 0), 3);
+    }
+    free(b.t);
+}
+
 /* ---- four paths of 500 Mbit/s, NSCC, default settings of the paths ---- */
 
 struct gap_run {
