@@ -386,6 +386,11 @@ class Connection(AsyncClosing):
         self._driver.drop()
         await self._channel.close(None if end is None else max(0.1, end - self._driver.loop.time()))
 
+    @property
+    def freed(self) -> bool:
+        """Whether close() has given everything back."""
+        return self._closing is not None and self._closing.done()
+
     def __del__(self) -> None:
         if getattr(self, "_closing", self) is None:
             warn_unclosed(self)

@@ -23,7 +23,16 @@ from .planes import PlaneAddresses
 from .port import Port
 from .types import Backend
 
-__all__ = ["answer", "expect_hello", "greet", "host_of", "local_end", "open_port", "require_own"]
+__all__ = [
+    "answer",
+    "expect_hello",
+    "greet",
+    "host_of",
+    "local_end",
+    "open_port",
+    "require_own",
+    "require_theirs",
+]
 
 
 def require_own(sources: PlaneAddresses) -> None:
@@ -35,6 +44,30 @@ def require_own(sources: PlaneAddresses) -> None:
             except OSError as exc:
                 what = f"address {address} of plane {plane}: {exc.strerror}"
                 raise OSError(exc.errno, what) from exc
+
+
+def _is_own(address: IPv6Address, scope_id: int) -> bool:
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((str(address), 0, 0, scope_id if address.is_link_local else 0))
+        except OSError:
+            return False
+    return True
+
+
+def require_theirs(peer: ConnectionInfo, channel: Channel) -> None:
+    """MrcHandshakeError: a peer on another host names an address of ours as its own.
+
+    Packets for it would reach whatever listens here, past all that keeps other hosts out.
+    """
+    name = channel.peername
+    if not isinstance(name, tuple) or _is_own(*address_of(name)):
+        return
+    for address in (peer.qp.gid, *(address for _, address in peer.plane_addresses)):
+        if _is_own(address, name[3]):
+            raise MrcHandshakeError(
+                f"{address} cannot be on another host: it is an address of ours"
+            )
 
 
 def open_port(driver: Driver, options: ConnectionOptions, addr: IPv6Address, scope_id: int) -> Port:
@@ -63,6 +96,7 @@ async def greet(
     try:
         channel.send(hello(half.info))
         peer = await expect_hello(channel)
+        require_theirs(peer, channel)
     except BaseException:
         half.close()
         raise

@@ -22,7 +22,7 @@ from .conn import Connection
 from .device import Context
 from .driver import Driver
 from .errors import MrcError, MrcHandshakeError, MrcUsageError
-from .exchange import answer, host_of, local_end, open_port, require_own
+from .exchange import answer, host_of, local_end, open_port, require_own, require_theirs
 from .oob import OOB_VERSION, REFUSED, FrameError, parse_hello
 from .options import ConnectionOptions, OptionArgs
 
@@ -114,7 +114,7 @@ class Server:
         self._driver = driver
         self._server: asyncio.Server | None = None
         self._accepted: Mailbox[Connection] = Mailbox()
-        self._admission = Admission(lanes_max)
+        self._admission = Admission(lanes_max, driver.ctx.limits.qp_max)
         self._greetings: set[asyncio.Task[None]] = set()
         self._closed = False
         self._over: asyncio.Future[None] = driver.loop.create_future()
@@ -212,18 +212,20 @@ class Server:
             raise FrameError("nothing was said")
         peer = parse_hello(message)
         channel.trust()
+        require_theirs(peer, channel)
         if len(self._accepted) >= _UNACCEPTED_MAX:
             raise MrcHandshakeError("the server does not accept connections at the moment")
         local = local_end(self._driver, channel, self.options)
         lanes = lanes_towards(self.options, peer)
         host = host_of(channel)
         async with self._admission.lanes(host, lanes):
-            if not self._admission.room(host, lanes, self.context.paths):
-                raise MrcHandshakeError("the server has no room for more paths at the moment")
+            lacks = self._admission.lacks(host, lanes, self.context.paths)
+            if lacks is not None:
+                raise MrcHandshakeError(f"the server has no room for more {lacks} at the moment")
             planes = peer.plane_addresses
             half = prepare(self._driver, local, self.options, peer.qp.gid, planes)
             conn = await answer(half, channel, peer)
-        self._admission.took(host, conn.path)
+        self._admission.took(host, conn)
         if self._closed:
             await conn.close(0)
         else:

@@ -4,10 +4,17 @@
 from __future__ import annotations
 
 import asyncio
+from ipaddress import IPv6Address
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 import mrc
+from mrc.admission import Admission
+from mrc.channel import Channel
+from mrc.exchange import require_theirs
+from mrc.oob import ConnectionInfo, QpInfo
 
 
 async def test_connections_that_are_ready_have_a_bounded_number_of_paths():
@@ -56,3 +63,62 @@ async def test_an_address_of_a_plane_that_is_not_ours_is_named():
         await mrc.listen("[::1]:0", plane_addresses=wrong)
     with pytest.raises(OSError, match=words):
         await mrc.connect("::1", 9, plane_addresses=wrong)
+
+
+async def test_one_host_leaves_connections_to_others():
+    """Each holds a descriptor and a queue pair, over however few paths."""
+    limits = mrc.ContextLimits(qp_max=8)
+    with mrc.Context(limits=limits) as ctx, mrc.Context() as far:
+        async with await mrc.listen("[::1]:0", context=ctx, evs=1) as server:
+            port = server.sockname[1]
+            ends: list[mrc.Connection] = []
+            for _ in range(6):  # three quarters
+                ends += await asyncio.gather(
+                    mrc.connect("::1", port, context=far, evs=1), server.accept(timeout=5)
+                )
+            with pytest.raises(mrc.MrcHandshakeError, match="no room for more connections"):
+                await mrc.connect("::1", port, context=far, evs=1)
+            for end in ends[:2]:
+                await end.close()
+            ends += await asyncio.gather(
+                mrc.connect("::1", port, context=far, evs=1), server.accept(timeout=5)
+            )
+            for end in ends:
+                await end.close()
+
+
+class Taken:
+    """What is asked of a table of twenty lanes."""
+
+    profile = range(20)
+    port = SimpleNamespace(backend=mrc.Backend.UDP)
+
+
+async def test_what_is_being_set_up_counts_for_its_host():
+    """Or a host that sets up many connections at a time gets more than its share, and keeps it."""
+    admission = Admission(lanes_max=100)
+    tables = [cast(mrc.PathTable, Taken())]
+    async with admission.lanes("a", 40), admission.lanes("a", 35):
+        assert admission.lacks("a", 35, tables) is None
+        async with admission.lanes("a", 1), admission.lanes("b", 75):
+            assert admission.lacks("a", 1, tables) == "paths"
+            assert admission.lacks("b", 75, tables) is None
+
+
+def came_from(address: str, zone: int = 0) -> Channel:
+    return cast(Channel, SimpleNamespace(peername=(address, 1, 0, zone)))
+
+
+@pytest.mark.parametrize("plane", [False, True])
+def test_a_peer_elsewhere_is_not_at_an_address_of_ours(plane: bool):
+    """What is sent to it would reach whoever listens here, past what keeps other hosts out."""
+    ours, theirs = IPv6Address("::1"), IPv6Address("2001:db8::9")
+    qp = QpInfo(theirs if plane else ours, 100, 5, 53)
+    said = ConnectionInfo(qp, plane_addresses=((2, ours),) if plane else ())
+    with pytest.raises(mrc.MrcHandshakeError, match="::1 cannot be on another host"):
+        require_theirs(said, came_from("2001:db8::9"))
+    require_theirs(said, came_from("::1"))
+    away = ConnectionInfo(
+        QpInfo(theirs, 100, 5), plane_addresses=((2, IPv6Address("2001:db8::8")),)
+    )
+    require_theirs(away, came_from("2001:db8::9"))
