@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run mrc-lab; the exit code."""
     try:
         args = lab_parser().parse_args(argv)
-        _VERBS[args.verb](args)
+        return _VERBS[args.verb](args) or Exit.OK
     except (MrcUsageError, NoLabError, ValueError) as error:
         return _failed(Exit.USAGE, str(error))
     except FabricUnavailableError as error:
@@ -55,7 +55,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(Exit.ENVIRONMENT, str(error))
     except KeyboardInterrupt:
         return _failed(Exit.INTERRUPTED, "interrupted")
-    return Exit.OK
 
 
 def _failed(code: Exit, text: str) -> int:
@@ -177,10 +176,17 @@ def _down(args: argparse.Namespace) -> None:
     take_down(choose(args.name))
 
 
-_VERBS: dict[str, Callable[[argparse.Namespace], None]] = {
+def _run(args: argparse.Namespace) -> Exit:
+    from mrc.cli.labrun import run
+
+    return run(args)
+
+
+_VERBS: dict[str, Callable[[argparse.Namespace], Exit | None]] = {
     "up": _up,
     "status": _status,
     "exec": _exec,
+    "run": _run,
     "heal": _heal,
     "down": _down,
     **dict.fromkeys((str(kind) for kind in FAULTS), _fault),

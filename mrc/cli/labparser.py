@@ -10,6 +10,7 @@ from typing import Any
 from mrc.cli import labtext
 from mrc.cli.parser import Parser, version
 from mrc.fabric import FaultKind
+from mrc.fabric.console import add_options
 from mrc.units import parse_bps, parse_ns, parse_size
 
 FAULTS = tuple(k for k in FaultKind if k not in (FaultKind.DOWN, FaultKind.HEAL))
@@ -42,9 +43,7 @@ def lab_parser() -> argparse.ArgumentParser:
 
     def verb(name: str, line: str, about: str, epilog: str = "") -> argparse.ArgumentParser:
         made = _new(verbs.add_parser, name, about, epilog, help=line)
-        made.add_argument(
-            "--name", metavar="NAME", help="of the lab (default: the one that is up)"
-        )
+        made.add_argument("--name", metavar="NAME", help="of the lab (default: the one that is up)")
         return made
 
     _up(verb("up", "build a fabric", labtext.UP, labtext.UP_EPILOG))
@@ -54,6 +53,9 @@ def lab_parser() -> argparse.ArgumentParser:
     run = verb("exec", "run a command in a host", labtext.EXEC, labtext.EXEC_EPILOG)
     run.add_argument("host", metavar="HOST", help="h1, h2, ..")
     run.add_argument("argv", nargs=argparse.REMAINDER, metavar="-- CMD ...", help="the command")
+    play = verb("run", "run a scenario in a lab made for it", labtext.RUN, labtext.RUN_EPILOG)
+    add_options(play)
+    play.add_argument("--userns", action="store_true", help="in a user namespace even as root")
     for kind in FAULTS:
         line, about = labtext.fault(kind)
         _fault(verb(kind, line, about, labtext.FAULT_EPILOG), kind)

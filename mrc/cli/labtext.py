@@ -140,6 +140,21 @@ examples:
   mrc-lab exec h1 -- ip -6 route show table 1000
   mrc-lab exec h1 -- bash"""
 
+RUN = """\
+Run scenarios: build a lab of the shape each asks for, start mrc-recv and
+mrc-send in its hosts, break what is to break when it is due, say what came of
+it, and remove the lab. Scenario files, report and record are those of
+python -m mrc.sim; --list names the scenarios that a lab can run. Cases a lab
+cannot do are refused before anything starts."""
+
+RUN_EPILOG = """\
+examples:
+  mrc-lab run my.toml
+  mrc-lab run t1-switch-reboot --set fabric.planes=2 --json run.json
+  mrc-lab run my.toml --case main --figure out.svg
+
+Exit codes: 0 every expectation is met; 2 one is not; else as of the others."""
+
 STATUS = """\
 What is up, and what is wrong in it. Also removes what a crash has left."""
 

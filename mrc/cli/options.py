@@ -100,8 +100,8 @@ def _common(args: argparse.Namespace) -> Common:
             raise CliError(
                 Exit.USAGE, f"--ev-profile {args.ev_profile}: {error.strerror}"
             ) from None
-    if 0 < args.interval < 0.05:
-        raise CliError(Exit.USAGE, "argument -i: at least 0.05 seconds, or 0 for none")
+    if 0 < args.interval < 0.01:
+        raise CliError(Exit.USAGE, "argument -i: at least 0.01 seconds, or 0 for none")
     bind = _unbracketed(args.bind) if args.bind else None
     planes = dict(args.plane_address)
     if len(planes) != len(args.plane_address):

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -12,9 +13,9 @@ from . import expression
 from .errors import FabricError
 from .measure import WINDOW_S, Series, goodput_bps, jain, longest_gap_s, reuse_s, time_to_s
 from .record import TOTAL, Check, FaultMark, Record
-from .scenario import MAIN, Expectation
+from .scenario import MAIN, Expectation, Scenario
 
-__all__ = ["checked", "names_of", "result_of", "sentence"]
+__all__ = ["checked", "judged", "names_of", "result_of", "sentence"]
 
 _COUNTERS = ("retransmitted", "spurious", "lost", "timeouts", "marked", "trimmed")
 
@@ -202,6 +203,13 @@ def checked(expect: tuple[Expectation, ...], record: Record) -> tuple[Check, ...
         met = bool(expression.evaluate(one.expression, names))
         found.append(Check(one.words, one.expression, met, values))
     return tuple(found)
+
+
+def judged(scenario: Scenario, records: Sequence[Record]) -> Record:
+    """The records of all cases as one; expectations and the verdict are of the first."""
+    record = replace(records[0], compare=tuple(records[1:]))
+    record = replace(record, expect=checked(scenario.expect, record))
+    return replace(record, verdict=sentence(record, scenario.verdict, scenario.claim))
 
 
 def sentence(record: Record, template: str, claim: str) -> str:

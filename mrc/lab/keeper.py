@@ -46,6 +46,7 @@ class Keeper:
         self._owners: dict[int, socket.socket] = {}
         self._numbers = itertools.count(1)
         self._ending = False
+        self._leased = 0
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with place.control() as path:
             self._listener.bind(path)
@@ -106,6 +107,7 @@ class Keeper:
             del self._owners[owner]
             sock.close()
             self._guarded(lambda: self._player.forget(owner))
+            self._ending |= owner == self._leased
             return
         self._send(owner, {"answer": self._answer(owner, data)})
 
@@ -200,9 +202,7 @@ class Keeper:
         faults = [parse_fault(line) for line in script]
         self._fabric.faults.require({f.kind for f in faults})
         whose = owner if bound else 0
-        numbers = self._player.add(
-            faults, owner=whose, pair=(pair[0], pair[1]), start_ns=start_ns
-        )
+        numbers = self._player.add(faults, owner=whose, pair=(pair[0], pair[1]), start_ns=start_ns)
         happened = self._player.advance()
         self._tell(happened)
         return {"numbers": numbers, "happened": [asdict(h) for h in happened]}
@@ -229,6 +229,11 @@ class Keeper:
         if not file.exists():
             self._fabric.hosts[src].write_profile(file, Mode(mode), dst)
         return {"file": str(file)}
+
+    def _op_lease(self, owner: int) -> dict[str, Any]:
+        """From now on the lab lives as long as this connection."""
+        self._leased = owner
+        return {}
 
     def _op_down(self, _: int) -> dict[str, Any]:
         self._ending = True

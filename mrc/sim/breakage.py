@@ -3,19 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from mrc.fabric.capacity import framing, work_capacity_bps
-from mrc.fabric.fault import Fault
 from mrc.fabric.record import FaultMark
 from mrc.fabric.scenario import Case
+from mrc.fabric.script import Marks
 from mrc.fabric.shape import Link
 from mrc.fabric.shape import Tier as Where
-from mrc.fabric.timeline import LinkState, Step, link_states, settle, steps
+from mrc.fabric.timeline import LinkState, Step, steps
 
 from ._fab import Emulation
 from ._tables import Knob, Tier
-from .setup import path_numbers
 from .traffic import Traffic
 
 __all__ = ["Script"]
@@ -27,16 +23,10 @@ class Script:
     """The faults of a case. `next_ns`, then `play`, until nothing is left."""
 
     def __init__(self, case: Case, traffic: Traffic) -> None:
-        self._case = case
         flow = next(iter(traffic.flows.values()))
-        self._pair = (flow.src, flow.dst)
-        numbers = path_numbers(case, traffic.pairs[flow.index // 2])
-        shape = case.shape
-        self._routes = [shape.route(*self._pair, shape.path(*self._pair, n)) for n in numbers]
-        self._steps = steps(settle(case.faults, shape, self._pair), case.run.duration_ns)
+        self._marks = Marks(case, traffic.pairs[flow.index // 2], flow.src, flow.dst)
+        self._steps = steps(self._marks.settled, case.run.duration_ns)
         self._next = next(self._steps, None)
-        self._active: dict[int, Fault] = {}
-        self._set: dict[Link, LinkState] = {}
 
     @property
     def next_ns(self) -> int | None:
@@ -45,9 +35,7 @@ class Script:
 
     def capacity_bps(self) -> float:
         """Payload the fabric can carry for the work of this case now, at best."""
-        transport = self._case.transport
-        share = framing(transport.path_mtu, timestamps=transport.timestamps)
-        return share * work_capacity_bps(self._case.shape, self._case.works, self._set)
+        return self._marks.capacity_bps()
 
     def play(self, emulation: Emulation, now_ns: int) -> list[FaultMark]:
         """Every step due by now."""
@@ -58,28 +46,14 @@ class Script:
         return marks
 
     def _step(self, emulation: Emulation, step: Step) -> FaultMark:
-        if step.on:
-            self._active[step.index] = step.fault
-        else:
-            del self._active[step.index]
-        shape = self._case.shape
-        states = link_states(self._active.values(), shape, self._pair)
-        for link in {**self._set, **states}:
-            before, after = self._set.get(link, _AS_NEW), states.get(link, _AS_NEW)
+        was = self._marks.states
+        mark = self._marks.step(step)
+        states = self._marks.states
+        for link in {**was, **states}:
+            before, after = was.get(link, _AS_NEW), states.get(link, _AS_NEW)
             if before != after:
                 _change(emulation, link, before, after)
-        self._set = states
-        struck = link_states([step.fault], shape, self._pair)
-        return FaultMark(
-            t_s=step.at_ns / 1e9,
-            what=step.what,
-            on=step.on,
-            capacity_bps=self.capacity_bps(),
-            paths=self._paths_through(struck),
-        )
-
-    def _paths_through(self, struck: Mapping[Link, LinkState]) -> tuple[int, ...]:
-        return tuple(i for i, route in enumerate(self._routes) if any(x in struck for x in route))
+        return mark
 
 
 def _link_number(emulation: Emulation, link: Link) -> int:

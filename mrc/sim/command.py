@@ -7,19 +7,15 @@ import argparse
 import contextlib
 import os
 import sys
-import time
-import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
 from importlib import metadata
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from mrc.errors import MrcError, MrcUsageError
-from mrc.fabric.record import Record, dump
-from mrc.fabric.scenario import Scenario, load_scenario
-
-from . import library, report
+from mrc.fabric.console import Tell, add_options, load, run_one
+from mrc.fabric.record import Record
+from mrc.fabric.scenario import Scenario
 
 __all__ = ["Exit", "main"]
 
@@ -58,9 +54,6 @@ exit codes:
   130  stopped by Ctrl-C
 """
 
-_EVERY_S = 0.5
-_QUIET_EVERY_S = 10.0
-
 
 class Exit(IntEnum):
     """Exit codes, as those of mrc-send where they mean the same."""
@@ -90,28 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    add = parser.add_argument
-    add("scenario", nargs="*", metavar="SCENARIO", help="a file (.toml), or a name from --list")
-    add("--list", action="store_true", help="the scenarios that come with the package")
-    add("--json", metavar="FILE", help="write the record; - for stdout, and no text then")
-    add("--figure", metavar="FILE", help="draw it: .svg, .png or .pdf (needs matplotlib)")
-    add("--seed", type=int, metavar="N", help="another seed than the file's")
-    add(
-        "--set",
-        action="append",
-        default=[],
-        dest="changes",
-        metavar="KEY=VALUE",
-        help="another value than the file's: fabric.planes=2, work.0.bytes=64KB; again for more",
-    )
-    add(
-        "--case",
-        action="append",
-        default=[],
-        metavar="ID",
-        help="only this case: main, or the id of a comparison; again for more",
-    )
-    add("--quiet", action="store_true", help="no progress")
+    add_options(parser)
     return parser
 
 
@@ -142,112 +114,15 @@ def _say(code: Exit, message: str, advice: str = "") -> Exit:
 
 
 def _main(options: argparse.Namespace) -> int:
-    if options.list:
-        for name in library.names():
-            print(f"{name:26} {load_scenario(library.find(name)).name}")
-        return Exit.OK
-    if not options.scenario:
-        raise _UsageError("which scenario?")
-    if len(options.scenario) > 1 and (options.json or options.figure):
-        raise _UsageError("--json and --figure are for one scenario")
-    if options.figure is not None:
-        from mrc.fabric import figure
-
-        figure.check(options.figure)
-    changes = _changes(options)
-    loaded = [load_scenario(library.find(word), changes) for word in options.scenario]
-    for scenario in loaded:
-        if "sim" not in scenario.on:
-            raise _UsageError(f"{scenario.source}: is not for the emulated fabric: on = ..")
-    if options.case:
-        loaded = [scenario.only(options.case) for scenario in loaded]
-    met = [_one(scenario, options) for scenario in loaded]
+    loaded = load(options, "sim")
+    met = [run_one(scenario, options, _run) for scenario in loaded]
     return Exit.OK if all(met) else Exit.NOT_MET
 
 
-def _one(scenario: Scenario, options: argparse.Namespace) -> bool:
+def _run(scenario: Scenario, tell: Tell) -> Record:
     from .run import run_scenario
 
-    text = options.json != "-"
-    if text:
-        for line in report.describe(scenario):
-            print(line, flush=True)
-    with _progress(scenario, quiet=options.quiet) as tell:
-        record = run_scenario(scenario, tell, version=_version())
-    if text:
-        for line in report.lines(record):
-            print(line)
-    _keep(scenario, record, options)
-    return all(check.met for check in record.expect)
-
-
-def _keep(scenario: Scenario, record: Record, options: argparse.Namespace) -> None:
-    if options.json == "-":
-        sys.stdout.write(dump(record))
-    elif options.json is not None:
-        Path(options.json).write_text(dump(record), encoding="utf-8")
-    if options.figure is not None:
-        from mrc.fabric import figure
-
-        figure.draw(record, scenario.figure, Path(options.figure))
-
-
-@contextlib.contextmanager
-def _progress(scenario: Scenario, *, quiet: bool) -> Iterator[Any]:
-    """A line on stderr that is written over, or a new one now and then where it is no terminal."""
-    terminal = sys.stderr is not None and sys.stderr.isatty()
-    every = _EVERY_S if terminal else _QUIET_EVERY_S
-    last = time.monotonic()
-    shown = False
-
-    def tell(progress: Any) -> None:
-        nonlocal last, shown
-        now = time.monotonic()
-        if quiet or now - last < every:
-            return
-        last, shown = now, True
-        case = progress.case
-        text = (
-            f"  {case.name or scenario.name:.40} ({progress.number + 1} of {progress.cases}):"
-            f" {progress.now_ns / 1e9:.3f} of {case.run.duration_ns / 1e9:g} s"
-            f" in {progress.wall_s:.0f} s"
-        )
-        with contextlib.suppress(OSError):
-            print(f"\r{text}\x1b[K" if terminal else text, end="" if terminal else "\n",
-                  file=sys.stderr, flush=True)  # fmt: skip
-
-    try:
-        yield tell
-    finally:
-        if terminal and shown:
-            with contextlib.suppress(OSError):
-                print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-
-def _changes(options: argparse.Namespace) -> dict[str, Any]:
-    changes: dict[str, Any] = {}
-    for text in options.changes:
-        key, equals, value = text.partition("=")
-        words = key.split(".")
-        if not equals or not all(words):
-            raise _UsageError(f"--set {text}: KEY=VALUE, such as fabric.planes=2")
-        here = changes
-        for word in words[:-1]:
-            here = here.setdefault(word, {})
-            if not isinstance(here, dict):
-                raise _UsageError(f"--set {text}: {word} has a value already")
-        here[words[-1]] = _value(value)
-    if options.seed is not None:
-        changes.setdefault("run", {})["seed"] = options.seed
-    return changes
-
-
-def _value(text: str) -> Any:
-    """As in a scenario file; what is no value there is words."""
-    try:
-        return tomllib.loads(f"x = {text}")["x"]
-    except tomllib.TOMLDecodeError:
-        return text
+    return run_scenario(scenario, tell, version=_version())
 
 
 def _version() -> str:

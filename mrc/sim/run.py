@@ -5,40 +5,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
+from mrc.fabric.console import Progress, Tell
 from mrc.fabric.record import FaultMark, Record
-from mrc.fabric.result import checked, result_of, sentence
+from mrc.fabric.result import judged, result_of
 from mrc.fabric.scenario import Case, Scenario
+from mrc.fabric.ways import base_rtt_ns
 
 from ._fab import Emulation
 from ._tables import MsgCol
 from .breakage import Script
-from .setup import base_rtt_ns, build
+from .setup import build
 from .traffic import Traffic, make_traffic
 from .watch import Watch
 
 __all__ = ["Progress", "run_case", "run_scenario"]
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a run is."""
-
-    case: Case
-    number: int
-    """From 0."""
-    cases: int
-    now_ns: int
-    wall_s: float
-
-
-Tell = Callable[[Progress], None]
-
-
 def run_scenario(scenario: Scenario, tell: Tell | None = None, *, version: str = "") -> Record:
-    """All cases one after the other; expectations and the verdict are of the first.
+    """All cases one after the other.
 
     MrcUsageError: a case that cannot be. EmulationError: the emulation found an error of its own.
     """
@@ -52,9 +39,7 @@ def run_scenario(scenario: Scenario, tell: Tell | None = None, *, version: str =
                 tell(Progress(case, number, len(cases), now_ns, time.monotonic() - at))
 
         records.append(run_case(scenario.name, case, told, version=version))
-    record = replace(records[0], compare=tuple(records[1:]))
-    record = replace(record, expect=checked(scenario.expect, record))
-    return replace(record, verdict=sentence(record, scenario.verdict, scenario.claim))
+    return judged(scenario, records)
 
 
 def run_case(

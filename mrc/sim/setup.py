@@ -3,92 +3,26 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 
-from mrc.fabric.capacity import ENCAP, HEADERS, TIMESTAMP
-from mrc.fabric.errors import FabricError
 from mrc.fabric.scenario import Case
-from mrc.fabric.shape import FabricShape, Link
-from mrc.fabric.target import parse_target
+from mrc.fabric.shape import FabricShape
+from mrc.fabric.ways import TURN_NS, Pair, base_rtt_ns, path_numbers
 from mrc.types import CcKind
 
 from ._fab import Emulation
 from ._tables import Cc, Config, Ev, Mode, Qp
-from .traffic import Pair, Traffic
+from .traffic import Traffic
 
 __all__ = ["base_rtt_ns", "build", "path_numbers"]
 
 ENTROPY = 0xC000
-SACK_BYTES = 40 + HEADERS + 36
-"""What a SACK takes on the way back, with the outer header: about."""
 KEPT_BYTES = 128
 """IP bytes that are left of a packet that is cut: outer to RETH (H43)."""
 MPR_UNIT = 128
 MPR_MAX = 64
 _TIMEOUT_UNIT_NS = 1024
-_TURN_NS = 500
 _DEPTH = 64
-
-
-def base_rtt_ns(case: Case) -> int:
-    """Round trip of a full packet and its SACK over the longest path of an idle fabric (E.4)."""
-    shape = case.shape
-    data = case.transport.path_mtu + HEADERS + ENCAP + TIMESTAMP
-    far = shape.t0 > 1
-    rates = [shape.rate_bps, *([shape.t1_rate_bps] * 2 if far else []), shape.rate_bps]
-    wire = sum((data + SACK_BYTES) * 8 * 10**9 // rate for rate in rates)
-    return wire + 2 * len(rates) * shape.delay_ns + 2 * _TURN_NS
-
-
-def path_numbers(case: Case, pair: Pair) -> list[int]:
-    """Paths of a queue pair, one for each EV of its profile, in order.
-
-    All paths in their own order; of a part of them as many of each plane, drawn (D.1). In mode rc
-    one, drawn for each queue pair as a hash of its ports would.
-    """
-    shape, transport = case.shape, case.transport
-    count = shape.path_count(pair.a, pair.b)
-    rank = random.Random(f"{case.run.seed} {pair.a} {pair.b} {pair.work.name}")  # noqa: S311
-    known = list(pair.work.paths) or list(range(count))
-    for number in known:
-        if number >= count:
-            raise FabricError(f"there is no path {number} from h{pair.a + 1} to h{pair.b + 1}")
-    known = [n for n in known if not _denied(case, pair, n)]
-    if not known:
-        raise FabricError(f"no path is left from h{pair.a + 1} to h{pair.b + 1}: all are denied")
-    if transport.mode == "rc":
-        if pair.work.paths:
-            return [known[pair.number % len(known)]]
-        rank = random.Random(f"{case.run.seed} {pair.a} {pair.b} {pair.number}")  # noqa: S311
-        return [rank.choice(known)]
-    wanted = len(known) if pair.work.paths else transport.evs or len(known)
-    if wanted < len(known):
-        known = _some(shape, known, wanted, rank)
-    return [known[i % len(known)] for i in range(wanted)]
-
-
-def _some(shape: FabricShape, known: list[int], wanted: int, rank: random.Random) -> list[int]:
-    """As many of each plane, planes in turn."""
-    planes = [[n for n in known if n % shape.planes == p] for p in range(shape.planes)]
-    for numbers in planes:
-        rank.shuffle(numbers)
-    turns = max(len(numbers) for numbers in planes)
-    return [n[k] for k in range(turns) for n in planes if k < len(n)][:wanted]
-
-
-def _denied(case: Case, pair: Pair, number: int) -> bool:
-    if not case.transport.deny:
-        return False
-    shape = case.shape
-    route = shape.route(pair.a, pair.b, shape.path(pair.a, pair.b, number))
-    ways = set(route) | {link.back for link in route}
-    nodes = {(link.plane, node) for link in route for node in (link.src, link.dst)}
-    for name in case.transport.deny:
-        for part in parse_target(name).parts(shape, (pair.a, pair.b)):
-            if part in ways if isinstance(part, Link) else (part.plane, part.node) in nodes:
-                return True
-    return False
 
 
 def _profile(case: Case, pair: Pair, base: int) -> tuple[Ev, ...]:
@@ -125,7 +59,7 @@ def _config(case: Case) -> Config:
         mark_hi_bytes=shape.ecn_hi or 0,
         trim_bytes=KEPT_BYTES if shape.trim else 0,
         icrc=False,
-        turn_ns=_TURN_NS,
+        turn_ns=TURN_NS,
     )
 
 

@@ -8,26 +8,16 @@ program that forwards what it has received.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mrc.fabric.plan import Work
 from mrc.fabric.scenario import Case
+from mrc.fabric.ways import Pair, flow_name, permuted
 
 from ._tables import NONE, Bulk, Messages
 
 __all__ = ["Flow", "Pair", "Traffic", "make_traffic"]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A queue pair that is needed. Hosts are 0-based."""
-
-    a: int
-    b: int
-    work: Work
-    number: int
-    """Of the queue pairs of that work between those hosts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +67,7 @@ class _Maker:
             case "incast":
                 self._bulk(work, [(host, work.dst) for host in work.hosts])
             case "permutation":
-                self._bulk(work, list(self._permutation(work)))
+                self._bulk(work, permuted(work, self._random))
             case "pair":
                 self._finite(work)
             case "ring-allreduce":
@@ -96,7 +86,7 @@ class _Maker:
             self._known[key] = list(range(first, first + count))
         found = [2 * qp + (src != a) for qp in self._known[key]]
         for k, index in enumerate(found):
-            name = f"h{src + 1}>h{dst + 1}" + (f"#{k + 1}" if count > 1 else "")
+            name = flow_name(src, dst, k, count)
             taken = {flow.name for i, flow in self.made.flows.items() if i != index}
             if index not in self.made.flows:
                 name = f"{work.name}:{name}" if name in taken else name
@@ -118,22 +108,6 @@ class _Maker:
                     )
                     for index in self._flows(work, a, b)
                 ]
-
-    def _permutation(self, work: Work) -> Iterator[tuple[int, int]]:
-        hosts = list(work.hosts)
-        if work.shift:
-            to = [hosts[(i + work.shift) % len(hosts)] for i in range(len(hosts))]
-        else:
-            to = self._derangement(hosts)
-        yield from zip(hosts, to, strict=True)
-
-    def _derangement(self, hosts: list[int]) -> list[int]:
-        """Drawn anew until nobody sends to itself: 1 in e draws is one."""
-        while True:
-            to = hosts.copy()
-            self._random.shuffle(to)
-            if all(a != b for a, b in zip(hosts, to, strict=True)):
-                return to
 
     def _message(self, flow: int, size: int, delay_ns: int = 0, after: int = NONE) -> int:
         self.made.message_flow.append(flow)

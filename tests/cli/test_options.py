@@ -178,7 +178,7 @@ def test_derived_defaults(args, size, seconds):
         ("h --sweep 8", "range"),
         ("h --sweep 1:4 -s 4", "-s"),
         ("h --sweep 1:3G", "at most"),
-        ("h -i 0.001", "0.05"),
+        ("h -i 0.001", "0.01"),
         ("h --file /nonexistent/x", "No such file"),
         ("h --file /dev/null", "not a regular file"),
         ("h --file /etc", "Is a directory"),

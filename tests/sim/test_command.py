@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from mrc.fabric import library
 from mrc.fabric.record import load
 from mrc.fabric.scenario import load_scenario
-from mrc.sim import library
 from mrc.sim.command import Exit, main
 
 TEXT = """\

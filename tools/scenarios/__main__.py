@@ -12,10 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from mrc.fabric import figure
+from mrc.fabric import figure, library, report
 from mrc.fabric.record import Record, dump
 from mrc.fabric.scenario import Scenario, load_scenario
-from mrc.sim import library, report
 from mrc.sim.run import run_scenario
 
 from .page import figures_for, page

@@ -6,7 +6,7 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
-from mrc.fabric.errors import FabricError, near
+from .errors import FabricError, near
 
 __all__ = ["find", "folder", "names"]
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from mrc.fabric.record import Check, Record
-from mrc.fabric.result import case_name
-from mrc.fabric.scenario import Scenario
 from mrc.units import format_rate, time_text
+
+from .record import Check, Record
+from .result import case_name
+from .scenario import Scenario
 
 __all__ = ["describe", "lines"]
 

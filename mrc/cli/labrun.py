@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""mrc-lab run: scenarios in a lab that is made for them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from mrc.cli.exits import CliError, Exit
+from mrc.cli.output import say
+from mrc.cli.parser import version
+from mrc.fabric.console import Tell, load, run_one
+from mrc.fabric.record import Record
+from mrc.fabric.scenario import Scenario
+from mrc.lab.crew import Programs
+from mrc.lab.run import Lab, run_scenario
+from mrc.lab.state import place, sweep
+
+__all__ = ["run"]
+
+PROGRAMS = Programs(
+    send=(sys.executable, "-m", "mrc.cli.send"), recv=(sys.executable, "-m", "mrc.cli.recv")
+)
+
+
+def run(args: argparse.Namespace) -> Exit:
+    """Run what was asked for; FAILED: an expectation is not met."""
+    try:
+        scenarios = load(args, "lab")
+    except ImportError as error:
+        raise CliError(Exit.ENVIRONMENT, f"{error} (pip install 'mrc[figures]')") from None
+    for name in sweep():
+        say("mrc-lab", f"removed what a crash had left of the lab {name}")
+    where = place(args.name or f"run-{os.getpid()}")
+    if where.alive():
+        raise ValueError(f"a lab named {where.name} is up: mrc-lab down, or another --name")
+    lab = Lab(where, PROGRAMS, userns=args.userns, version=version())
+
+    def one(scenario: Scenario, tell: Tell) -> Record:
+        return run_scenario(scenario, lab, tell)
+
+    met = [run_one(scenario, args, one) for scenario in scenarios]
+    return Exit.OK if all(met) else Exit.FAILED

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What commands that run scenarios have in common: options, progress, what is kept of a run."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import library, report
+from .errors import FabricError
+from .record import Record, dump
+from .scenario import Case, Scenario, load_scenario
+
+__all__ = ["Progress", "Tell", "add_options", "load", "run_one"]
+
+_EVERY_S = 0.5
+_QUIET_EVERY_S = 10.0
+_PLACES = {"sim": "the emulated fabric", "lab": "a lab"}
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is."""
+
+    case: Case
+    number: int
+    """From 0."""
+    cases: int
+    now_ns: int
+    wall_s: float
+
+
+Tell = Callable[[Progress], None]
+Runner = Callable[[Scenario, Tell], Record]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Which scenarios, what is different in them, what is kept."""
+    add = parser.add_argument
+    add("scenario", nargs="*", metavar="SCENARIO", help="a file (.toml), or a name from --list")
+    add("--list", action="store_true", help="the scenarios that come with the package")
+    add("--json", metavar="FILE", help="write the record; - for stdout, and no text then")
+    add("--figure", metavar="FILE", help="draw it: .svg, .png or .pdf (needs matplotlib)")
+    add("--seed", type=int, metavar="N", help="another seed than the file's")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        dest="changes",
+        metavar="KEY=VALUE",
+        help="another value than the file's: fabric.planes=2, work.0.bytes=64KB; again for more",
+    )
+    add(
+        "--case",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="only this case: main, or the id of a comparison; again for more",
+    )
+    add("--quiet", action="store_true", help="no progress")
+
+
+def load(options: argparse.Namespace, on: str) -> list[Scenario]:
+    """The scenarios asked for, as they are to be run; with --list none, they are printed.
+
+    FabricError: they cannot be, on this fabric. OSError; ImportError: a figure without matplotlib.
+    """
+    if options.list:
+        for name in library.names():
+            scenario = load_scenario(library.find(name))
+            if on in scenario.on:
+                print(f"{name:26} {scenario.name}")
+        return []
+    if not options.scenario:
+        raise FabricError("which scenario?")
+    if len(options.scenario) > 1 and (options.json or options.figure):
+        raise FabricError("--json and --figure are for one scenario")
+    if options.figure is not None:
+        from . import figure
+
+        figure.check(options.figure)
+    changes = _changes(options.changes, options.seed)
+    loaded = [load_scenario(library.find(word), changes) for word in options.scenario]
+    for scenario in loaded:
+        if on not in scenario.on:
+            raise FabricError(f"{scenario.source}: is not for {_PLACES[on]}: on = ..")
+    return [scenario.only(options.case) for scenario in loaded] if options.case else loaded
+
+
+def run_one(scenario: Scenario, options: argparse.Namespace, run: Runner) -> bool:
+    """Run it, say and keep what came of it; whether all expectations are met."""
+    text = options.json != "-"
+    if text:
+        for line in report.describe(scenario):
+            print(line, flush=True)
+    with _progress(scenario, quiet=options.quiet) as tell:
+        record = run(scenario, tell)
+    if text:
+        for line in report.lines(record):
+            print(line)
+    _keep(scenario, record, options)
+    return all(check.met for check in record.expect)
+
+
+def _keep(scenario: Scenario, record: Record, options: argparse.Namespace) -> None:
+    if options.json == "-":
+        sys.stdout.write(dump(record))
+    elif options.json is not None:
+        Path(options.json).write_text(dump(record), encoding="utf-8")
+    if options.figure is not None:
+        from . import figure
+
+        figure.draw(record, scenario.figure, Path(options.figure))
+
+
+@contextlib.contextmanager
+def _progress(scenario: Scenario, *, quiet: bool) -> Iterator[Tell]:
+    """A line on stderr that is written over, or a new one now and then where it is no terminal."""
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    every = _EVERY_S if terminal else _QUIET_EVERY_S
+    last = time.monotonic()
+    shown = False
+
+    def tell(progress: Progress) -> None:
+        nonlocal last, shown
+        now = time.monotonic()
+        if quiet or now - last < every:
+            return
+        last, shown = now, True
+        case = progress.case
+        text = (
+            f"  {case.name or scenario.name:.40} ({progress.number + 1} of {progress.cases}):"
+            f" {progress.now_ns / 1e9:.3f} of {case.run.duration_ns / 1e9:g} s"
+            f" in {progress.wall_s:.0f} s"
+        )
+        with contextlib.suppress(OSError):
+            print(f"\r{text}\x1b[K" if terminal else text, end="" if terminal else "\n",
+                  file=sys.stderr, flush=True)  # fmt: skip
+
+    try:
+        yield tell
+    finally:
+        if terminal and shown:
+            with contextlib.suppress(OSError):
+                print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _changes(given: Sequence[str], seed: int | None) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        words = key.split(".")
+        if not equals or not all(words):
+            raise FabricError(f"--set {text}: KEY=VALUE, such as fabric.planes=2")
+        here = changes
+        for word in words[:-1]:
+            here = here.setdefault(word, {})
+            if not isinstance(here, dict):
+                raise FabricError(f"--set {text}: {word} has a value already")
+        here[words[-1]] = _value(value)
+    if seed is not None:
+        changes.setdefault("run", {})["seed"] = seed
+    return changes
+
+
+def _value(text: str) -> Any:
+    """As in a scenario file; what is no value there is words."""
+    try:
+        return tomllib.loads(f"x = {text}")["x"]
+    except tomllib.TOMLDecodeError:
+        return text
