@@ -14,14 +14,25 @@ from mrc.fabric.console import Tell, load, run_one
 from mrc.fabric.record import Record
 from mrc.fabric.scenario import Scenario
 from mrc.lab.crew import Programs
+from mrc.lab.jobs import check_scenario
 from mrc.lab.run import Lab, run_scenario
 from mrc.lab.state import place, sweep
 
 __all__ = ["run"]
 
-PROGRAMS = Programs(
-    send=(sys.executable, "-m", "mrc.cli.send"), recv=(sys.executable, "-m", "mrc.cli.recv")
-)
+SEND = """\
+import sys
+import mrc
+import mrc.cli.client
+from mrc.cli import frame, inlab, options, send
+mrc.connect
+print('{"event": "ready", "data": {}}', flush=True)
+sys.stdin.readline()
+sys.exit(send.main())
+"""
+"""mrc-send that waits, read in and ready, for a line: starts come when they are due."""
+
+PROGRAMS = Programs(send=(sys.executable, "-c", SEND), recv=(sys.executable, "-m", "mrc.cli.recv"))
 
 
 def run(args: argparse.Namespace) -> Exit:
@@ -35,6 +46,8 @@ def run(args: argparse.Namespace) -> Exit:
     where = place(args.name or f"run-{os.getpid()}")
     if where.alive():
         raise ValueError(f"a lab named {where.name} is up: mrc-lab down, or another --name")
+    for scenario in scenarios:
+        check_scenario(scenario)
     lab = Lab(where, PROGRAMS, userns=args.userns, version=version())
 
     def one(scenario: Scenario, tell: Tell) -> Record:

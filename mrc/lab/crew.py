@@ -31,6 +31,7 @@ class Programs:
     """How to start them."""
 
     send: tuple[str, ...]
+    """Says `{"event": "ready", "data": {}}` when it has been read in, and waits for a line."""
     recv: tuple[str, ...]
 
 
@@ -50,7 +51,8 @@ class Program:
 
     job: Job
     process: subprocess.Popen[bytes]
-    spawned_ns: int
+    told_ns: int = 0
+    """When it was let go."""
     said: Said = field(default_factory=Said)
     rest: bytes = b""
 
@@ -84,8 +86,9 @@ class Crew:
             program.process.kill()
         for program in every:
             program.process.wait()
-            if program.process.stdout is not None:
-                program.process.stdout.close()
+            for pipe in (program.process.stdin, program.process.stdout):
+                if pipe is not None:
+                    pipe.close()
         self._select.close()
 
     def listen(self, remote: Asked) -> None:
@@ -96,9 +99,24 @@ class Crew:
         """Start the mrc-recv of a job."""
         self.receivers[job.number] = self._start(job, job.dst, [*self._programs.recv, *options])
 
-    def send(self, job: Job, options: Sequence[str]) -> None:
-        """Start its mrc-send."""
+    def prepare(self, job: Job, options: Sequence[str]) -> None:
+        """Start its mrc-send, which then waits for `go`."""
         self.senders[job.number] = self._start(job, job.src, [*self._programs.send, *options])
+
+    def go(self, job: Job) -> None:
+        """Let it connect and send."""
+        program = self.senders[job.number]
+        program.told_ns = time.monotonic_ns()
+        if program.process.stdin is not None:
+            with contextlib.suppress(OSError):
+                program.process.stdin.write(b"\n")
+                program.process.stdin.close()
+
+    def ready(self) -> bool:
+        """Whether every receiver takes connections and every sender waits."""
+        return all(s.said.ready for s in self.senders.values()) and all(
+            _listens(program) for program in self.receivers.values()
+        )
 
     def _start(self, job: Job, host: int, argv: Sequence[str]) -> Program:
         name = f"h{host + 1}"
@@ -112,12 +130,13 @@ class Crew:
             process = subprocess.Popen(
                 entering(self._lab, name, argv),
                 env=env,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
+                bufsize=0,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,
             )
-        program = Program(job, process, time.monotonic_ns())
+        program = Program(job, process)
         os.set_blocking(program.out, False)
         self._select.register(program.out, selectors.EVENT_READ, program)
         return program
@@ -154,10 +173,6 @@ class Crew:
                     raise FabricError(f"before {what}: {self.failure(program)}")
             if time.monotonic() > limit:
                 raise FabricError(f"{what}: not within {READY_S:g} s")
-
-    def listening(self) -> bool:
-        """Whether every receiver takes connections."""
-        return all(_listens(program) for program in self.receivers.values())
 
     def started_ns(self, jobs: Sequence[Job]) -> int | None:
         """When the last of these began to send; None: some have not."""

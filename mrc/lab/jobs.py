@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 
 from mrc.fabric.errors import FabricError
 from mrc.fabric.plan import Transport, Work
-from mrc.fabric.scenario import Case
+from mrc.fabric.scenario import Case, Scenario
 from mrc.fabric.ways import Pair, flow_name, path_numbers, permuted
 
 from .plan import FabricSpec, host_address, paths_between, spec_of
@@ -19,6 +19,7 @@ __all__ = [
     "FlowOf",
     "Job",
     "check_case",
+    "check_scenario",
     "jobs_of",
     "profile_text",
     "receiver_address",
@@ -69,6 +70,12 @@ class Job:
     def work(self) -> Work:
         """What it is a part of."""
         return self.pair.work
+
+
+def check_scenario(scenario: Scenario) -> None:
+    """FabricError: a lab cannot do one of its cases; the message names what."""
+    for case in scenario.cases:
+        jobs_of(case)
 
 
 def check_case(case: Case) -> None:

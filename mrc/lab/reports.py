@@ -43,6 +43,7 @@ class Said:
     """What one program said, and when each line came (ns of CLOCK_MONOTONIC)."""
 
     lines: list[tuple[int, bytes]] = field(default_factory=list)
+    ready: bool = False
     started_ns: int | None = None
     ended: bool = False
     failed: str = ""
@@ -59,6 +60,8 @@ class Said:
             return
         if event == "start" and self.started_ns is None:
             self.started_ns = at_ns
+        elif event == "ready":
+            self.ready = True
         elif event == "end":
             self.ended = True
             self.lines.append((at_ns, line))

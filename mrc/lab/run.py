@@ -19,7 +19,7 @@ from mrc.fabric.ways import base_rtt_ns
 
 from .crew import Crew, Programs
 from .errors import FabricError
-from .jobs import INTERVAL_NS, Job, jobs_of, profile_text, receiver_address
+from .jobs import INTERVAL_NS, Job, check_scenario, jobs_of, profile_text, receiver_address
 from .launch import launch, take_down
 from .plan import spec_of
 from .remote import Remote
@@ -62,9 +62,8 @@ def run_scenario(scenario: Scenario, lab: Lab, tell: Tell | None = None) -> Reco
     mrc.fabric.FabricError: a lab cannot do one of them; then none is begun. FabricUnavailableError,
     FabricError: this machine cannot, something else failed.
     """
+    check_scenario(scenario)
     cases = scenario.cases
-    for case in cases:
-        jobs_of(case)
     records = []
     for number, case in enumerate(cases):
         begin = time.monotonic()
@@ -98,7 +97,6 @@ def run_case(name: str, case: Case, lab: Lab, told: Callable[[int], None] | None
                         Track(crew.receivers[job.number].said),
                     )
                     for job in jobs
-                    if job.number in crew.senders
                 ]
     finally:
         _remove(lab.place)
@@ -129,6 +127,7 @@ class _Stage:
         self._lab = lab
         self._crew = crew
         self._remote = remote
+        self._gone: set[int] = set()
         self._interval = max(INTERVAL_NS, case.run.sample_ns) / 1e9
 
     def play(self, marks: Marks, script: list[str], told: Callable[[int], None]) -> _Played:
@@ -136,7 +135,9 @@ class _Stage:
         crew = self._crew
         for job in self._jobs:
             crew.receive(job, self._options(job, back=True))
-        crew.wait_until("the receivers listened", crew.listening)
+            more = self._options(job, back=False)
+            crew.prepare(job, [receiver_address(job), *job.send, *more])
+        crew.wait_until("all programs were ready", crew.ready)
         zero_ns, lead_ns = self._begin()
         played = _Played(zero_ns)
         asked = self._remote.ask(
@@ -160,16 +161,17 @@ class _Stage:
         if not chosen:
             return time.monotonic_ns() + _LEAD_NS, _LEAD_NS
         for job in chosen:
-            self._send(job)
+            self._go(job)
         crew = self._crew
         crew.wait_until("all had begun to send", lambda: crew.started_ns(chosen) is not None)
         zero_ns = crew.started_ns(chosen) or 0
         senders = [crew.senders[job.number] for job in chosen]
-        lead = min((s.said.started_ns or zero_ns) - s.spawned_ns for s in senders)
+        lead = min((s.said.started_ns or zero_ns) - s.told_ns for s in senders)
         return zero_ns, lead
 
-    def _send(self, job: Job) -> None:
-        self._crew.send(job, [receiver_address(job), *job.send, *self._options(job, back=False)])
+    def _go(self, job: Job) -> None:
+        self._gone.add(job.number)
+        self._crew.go(job)
 
     def _options(self, job: Job, *, back: bool) -> list[str]:
         file = self._lab.place.folder / f"run-{job.number}{'-back' * back}.toml"
@@ -184,13 +186,13 @@ class _Stage:
     def _until_the_end(self, played: _Played, lead_ns: int, told: Callable[[int], None]) -> None:
         crew, plan = self._crew, self._case.run
         waiting = sorted(
-            (job for job in self._jobs if job.number not in crew.senders),
+            (job for job in self._jobs if job.number not in self._gone),
             key=lambda job: job.work.start_ns,
         )
         while True:
             now = time.monotonic_ns() - played.zero_ns
             while waiting and waiting[0].work.start_ns - lead_ns <= now:
-                self._send(waiting.pop(0))
+                self._go(waiting.pop(0))
             done = plan.done and not waiting and self._finished()
             if now >= plan.duration_ns or done:
                 played.stop_s = min(now, plan.duration_ns) / 1e9
@@ -205,10 +207,7 @@ class _Stage:
     def _finished(self) -> bool:
         """All messages have arrived; with endless work never."""
         senders = self._crew.senders
-        return all(
-            not job.work.endless and job.number in senders and senders[job.number].said.ended
-            for job in self._jobs
-        )
+        return all(not job.work.endless and senders[job.number].said.ended for job in self._jobs)
 
     def _mark(
         self, played: _Played, marks: Marks, number: dict[int, int], event: dict[str, Any]

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""mrc-lab run: a scenario in real namespaces, its record, and what is left of it: nothing."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path as FilePath
+
+import pytest
+
+from mrc.fabric.record import load
+
+from .programs import installed
+from .test_lab_command import ROOT, make_user
+from .world import wait_for
+
+pytestmark = pytest.mark.netns
+
+SCENARIO = """\
+name = "a spine dies and comes back"
+[fabric]
+planes = 2
+t1 = 2
+rate = "20mbit"
+queue = "64KB"
+[[work]]
+kind = "bulk"
+bytes = "64KB"
+[[fault]]
+do = "fail"
+target = "p1.t1.2"
+at = "1s"
+until = "2s"
+[run]
+duration = "4s"
+sample = "20ms"
+[expect]
+"it is used while it lives, and again" = "ev(2, 0.3, 1) > 0 and reuse_ms != never"
+"the others go on" = "goodput(1.5, 2) > 0.5 * goodput(0.5, 1)"
+"no QP fails" = "errors == 0"
+"""
+START_S = 30.0
+
+
+@pytest.fixture
+def user(netns, tmp_path):
+    made = make_user(tmp_path, installed("mrc-lab"))
+    yield made
+    assert made.names() == []
+    assert list((tmp_path / "mrc-lab").iterdir()) == []
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text(SCENARIO)
+    return path
+
+
+def in_hosts(holder: int) -> list[int]:
+    """Processes that were started in the hosts of a lab."""
+    found = []
+    for entry in FilePath("/proc").iterdir():
+        try:
+            environ = (entry / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if f"MRC_NETLAB={holder}".encode() in environ:
+            found.append(int(entry.name))
+    return found
+
+
+def test_a_spine_that_fails_and_heals(user, scenario, tmp_path):
+    kept = tmp_path / "run.json"
+    said = user.run("run", str(scenario), "--json", str(kept))
+    assert "ok  it is used while it lives" in said
+    assert "met: " in said
+    record = load(kept.read_text())
+    assert (record.on, record.run["seed"], record.run["failures"]) == ("lab", 1, [])
+    assert [(m.what, m.on, m.paths) for m in record.faults] == [
+        ("fail p1.t1.2", True, (2,)),
+        ("end of fail p1.t1.2", False, (2,)),
+    ]
+    times = [mark.t_s for mark in record.faults]
+    assert all(due <= t < due + 0.5 for due, t in zip((1.0, 2.0), times, strict=True))
+    assert record.result["goodput_bps"] < record.run["capacity_bps"] * 1.05
+    assert record.flows[0].bytes > 0
+    assert any(event.after == "assumed_bad" and event.ev == 2 for event in record.events)
+
+
+def test_an_expectation_that_is_not_met_has_its_code(user, scenario):
+    text = SCENARIO.partition("[expect]")[0]
+    scenario.write_text(text + '[expect]\n"fast" = "goodput_bps > 1e12"\n')
+    said = user.run(
+        "run", str(scenario), "--set", 'run.duration="500ms"', "--set", "fault=[]", code=2
+    )
+    assert "NOT fast" in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_is_stopped_leaves_nothing(user, scenario, number):
+    command = [*user.command, "run", str(scenario), "--set", 'run.duration="60s"', "--name", "r"]
+    with subprocess.Popen(
+        command, cwd=ROOT, env=user.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as run:
+        try:
+            wait_for(lambda: user.names() == ["r"], "the lab is up")
+            holder = user.lab("r")["holder"]
+            wait_for(lambda: len(in_hosts(holder)) == 2, "its programs run")
+            os.kill(run.pid, number)
+            _, err = run.communicate(timeout=START_S)
+        finally:
+            run.kill()
+    if number == signal.SIGINT:
+        assert run.returncode == 130
+        assert err.decode() == "mrc-lab: interrupted\n"
+    wait_for(lambda: user.names() == [], "the lab is gone")
+    assert in_hosts(holder) == []
