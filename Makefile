@@ -29,7 +29,7 @@ EXT_INPUT := $(wildcard csrc/core/*.[ch] csrc/io/*.[ch] csrc/lab/*.[ch] csrc/sim
 # ---- build in place -------------------------------------------------------------------------
 
 .PHONY: all
-all: $(VENV)/.ext bpf ## build: .venv with the package in place, .venv/bin/mrc-send and mrc-recv ready
+all: $(VENV)/.ext bpf ## build: .venv with the package in place, .venv/bin/mrc-send, mrc-recv and mrc-lab ready
 
 # Quiet unless V=1. Each prerequisite is tried once, and named as the package that has it.
 # $(call need,COMMAND,WHAT,PACKAGE)
@@ -63,7 +63,7 @@ $(VENV)/.ext: $(VENV)/.deps $(EXT_INPUT)
 	@echo "  PIP  mrc in place, with its C extension"
 	$(Q)CC=$(CC) $(PIP) install --no-build-isolation --no-deps --config-settings editable_mode=compat -e .
 	@touch $@
-	@echo "ready: $(BIN)/mrc-recv, $(BIN)/mrc-send"
+	@echo "ready: $(BIN)/mrc-recv, $(BIN)/mrc-send, $(BIN)/mrc-lab"
 
 # Marks, trims and damage in mrc-lab; all else of it works without.
 BPF := mrc/lab/mrc_fabric.bpf.o

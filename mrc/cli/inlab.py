@@ -87,9 +87,11 @@ def _pair(said: dict[str, Any], me: int, peer: int | None) -> tuple[int, int]:
 
 def _with_profile(common: Common, lab: Place, me: int, peer: int) -> Common:
     """Unless paths were chosen: those of the lab, each with its plane."""
-    if common.ev_profile is not None or common.backend not in ("auto", "udp") or me == peer:
+    if common.ev_profile is not None or me == peer:
         return common
-    return dataclasses.replace(common, ev_profile=_ask(lab, "profile", src=me, dst=peer)["file"])
+    mode = "srv6" if common.backend == "raw" else "udp"
+    file = _ask(lab, "profile", src=me, dst=peer, mode=mode)["file"]
+    return dataclasses.replace(common, ev_profile=file)
 
 
 class InlineFaults:

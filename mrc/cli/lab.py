@@ -18,7 +18,7 @@ from mrc.cli.output import say
 from mrc.errors import MrcUsageError
 from mrc.lab.errors import FabricError, FabricUnavailableError
 from mrc.lab.launch import launch, take_down
-from mrc.lab.plan import FabricSpec
+from mrc.lab.plan import LEAST_DELAY_NS, FabricSpec
 from mrc.lab.remote import (
     ENV_HOST,
     ENV_LAB,
@@ -46,8 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except FabricError as error:
         return _failed(Exit.FAILED, str(error))
     except CliError as error:
-        hint = f"\nTry '{PROGRAM} --help'." if error.code == Exit.USAGE else ""
-        return _failed(error.code, f"{error}{hint}")
+        return _failed(error.code, str(error), hint=error.code == Exit.USAGE)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads, as with | head
         return Exit.OK
@@ -57,8 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(Exit.INTERRUPTED, "interrupted")
 
 
-def _failed(code: Exit, text: str) -> int:
-    say(PROGRAM, text)
+def _failed(code: Exit, text: str, *, hint: bool = False) -> int:
+    say(PROGRAM, text, hint=hint)
     return code
 
 
@@ -85,6 +84,9 @@ def _spec(args: argparse.Namespace) -> FabricSpec:
     queue = args.queue
     if args.rate is None and (queue or args.ecn or args.trim or args.t1_rate):
         raise ValueError("--queue, --ecn, --trim and --t1-rate need a --rate")
+    if 0 < args.delay < LEAST_DELAY_NS:
+        least = LEAST_DELAY_NS // 1000
+        raise ValueError(f"--delay must be {least}us or more: the machine itself takes longer")
     marks = args.ecn
     if marks is True:
         room = queue or max(args.mtu, args.rate // 800)
@@ -133,7 +135,10 @@ def _exec(args: argparse.Namespace) -> None:
     where = choose(args.name)
     with Remote(where) as remote:
         said = remote.ask("status")
-    host_number(args.host, len(said["hosts"]))
+    try:
+        host_number(args.host, len(said["hosts"]))
+    except FabricError as error:
+        raise CliError(Exit.USAGE, str(error)) from None
     os.environ.update(
         {ENV_LAB: str(where.folder), ENV_HOST: args.host, "MRC_NETLAB": str(said["holder"])}
     )

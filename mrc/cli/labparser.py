@@ -58,7 +58,7 @@ def lab_parser() -> argparse.ArgumentParser:
     play.add_argument("--userns", action="store_true", help="in a user namespace even as root")
     for kind in FAULTS:
         line, about = labtext.fault(kind)
-        _fault(verb(kind, line, about, labtext.FAULT_EPILOG), kind)
+        _fault(verb(str(kind), line, about, labtext.FAULT_EPILOG), kind)
     heal = verb("heal", "end faults", labtext.HEAL, labtext.FAULT_EPILOG)
     heal.add_argument("targets", nargs="*", metavar="TARGET", help="default: all")
     _pair(heal)

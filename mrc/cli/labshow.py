@@ -103,8 +103,10 @@ def _counters(links: dict[str, dict[str, int]]) -> None:
 
 def happened(answer: dict[str, Any], script: list[str]) -> None:
     """What a fault command did."""
-    begun = {h["number"] for h in answer["happened"]}
-    for event in answer["happened"]:
+    # A fault given before may just have flapped.
+    events = [h for h in answer["happened"] if h["number"] in answer["numbers"]]
+    begun = {h["number"] for h in events}
+    for event in events:
         late_ms = (event["done_ns"] - event["due_ns"]) / 1e6
         state = "in force" if event["on"] else "over"
         print(f"{event['what']}: {state} after {late_ms:.1f} ms")

@@ -251,7 +251,7 @@ def parse_send(argv: Sequence[str]) -> SendOptions:
 
 def usage_error(prog: str, argv: Sequence[str], error: CliError) -> int:
     """Report a command line that cannot be run, in the form it asked for."""
-    say(prog, f"{error}\nTry '{prog} --help'." if error.code == Exit.USAGE else str(error))
+    say(prog, str(error), hint=error.code == Exit.USAGE)
     report = bare_report(wants_json(argv), str(error))
     if report:
         Lines(sys.stdout or io.StringIO()).write(report.removesuffix("\n"))

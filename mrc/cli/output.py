@@ -63,10 +63,11 @@ def _finite(value: Any) -> Any:
     return [_finite(item) for item in value] if isinstance(value, list) else value
 
 
-def say(program: str, text: str) -> None:
-    """A line on stderr; nobody listening there is no reason to fail."""
+def say(program: str, text: str, *, hint: bool = False) -> None:
+    """A line on stderr, and where help is found; nobody listening there is no reason to fail."""
+    more = f"\nTry '{program} --help'." if hint else ""
     with contextlib.suppress(OSError):
-        print(f"{program}: {printable(text, 4000)}", file=sys.stderr, flush=True)
+        print(f"{program}: {printable(text, 4000)}{more}", file=sys.stderr, flush=True)
 
 
 def show_progress(program: str, flow: dict[str, Any]) -> None:

@@ -156,6 +156,10 @@ class Target:
         if (self.t0 or 0) >= shape.t0:
             has = "only t0.a" if shape.t0 == 1 else f"t0.a to t0.{t0_letters(shape.t0 - 1)}"
             raise FabricError(f"{self}: there is no T0 switch {t0_letters(self.t0 or 0)}: {has}")
+        if self.kind is TargetKind.EV and max(pair) >= shape.hosts:
+            raise FabricError(
+                f"{self}: there is no host {max(pair) + 1} for its pair: h1 to h{shape.hosts}"
+            )
         if self.kind is TargetKind.EV and self.ev >= shape.path_count(*pair):
             raise FabricError(
                 f"{self}: there are {shape.path_count(*pair)} paths from h{pair[0] + 1}"

@@ -150,9 +150,10 @@ class Player:
         ended = list(chosen)
         for playing in ended:
             del self._playing[playing.number]
-        if not any(p.on for p in ended):
-            return []
-        return self._carry_out([(p, False) for p in ended if p.on], self._clock())
+        now = self._clock()
+        # One that flaps has begun, whichever half it is in.
+        begun = [(p, False) for p in ended if p.on or p.start_ns + p.fault.at_ns <= now]
+        return self._carry_out(begun, now) if begun else []
 
     def _carry_out(self, changes: list[tuple[Playing, bool]], due_ns: int) -> list[Happened]:
         in_force = [p.fault for p in self._playing.values() if p.on]

@@ -102,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         name = f"{error.filename}: " if error.filename else ""
         return _say(Exit.ENVIRONMENT, f"{name}{error.strerror or error}")
     except ImportError as error:
-        return _say(Exit.ENVIRONMENT, f"{error}", "pip install 'mrc[figures]'")
+        return _say(Exit.ENVIRONMENT, f"{error}", "pip install matplotlib")
     except MrcError as error:
         return _say(Exit.SOFTWARE, f"the emulation failed: {error}", "please report it")
 
