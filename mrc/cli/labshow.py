@@ -17,7 +17,8 @@ def size(spec: FabricSpec) -> str:
     """`2 hosts, 4 planes x 4 spines`."""
     t0 = spec.shape.t0
     shared = f" under {t0} T0" if t0 != spec.hosts else ""
-    return f"{spec.hosts} hosts{shared}, {_count(spec.planes, 'plane')} x {spec.spines} spines"
+    clos = f"{_count(spec.planes, 'plane')} x {_count(spec.spines, 'spine')}"
+    return f"{spec.hosts} hosts{shared}, {clos}"
 
 
 def _count(number: int, what: str) -> str:

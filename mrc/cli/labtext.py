@@ -97,7 +97,8 @@ With --visible the carrier is lost, which both ends of the cable see.""",
         "a share of the data packets is cut to headers",
         """\
 That share of the data packets is cut to its headers and forwarded as TRIMMED,
-as a switch does that has no room.""",
+as a switch does that has no room. Only data between two ends with --backend
+raw may be cut: through a UDP socket nobody sees that a packet was.""",
     ),
     "delay": ("packets take longer", "Packets take so much longer on the way."),
     "rate": ("links have another rate", "The links have that rate."),

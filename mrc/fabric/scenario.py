@@ -51,6 +51,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from . import expression
+from .capacity import ENCAP, HEADERS, TIMESTAMP
 from .errors import FabricError, near
 from .fault import Fault
 from .plan import (
@@ -202,6 +203,11 @@ def _case(document: Table, case_id: str, name: str) -> Case:
     run = read_run(document.table("run"))
     transport_table = document.table("transport")
     transport = read_transport(transport_table)
+    needs = transport.path_mtu + HEADERS + ENCAP + (TIMESTAMP if transport.timestamps else 0)
+    if needs > shape.mtu:
+        transport_table.fail(
+            "path_mtu", f"{transport.path_mtu} makes packets of {needs}, but mtu is {shape.mtu}"
+        )
     for target in transport.deny:
         try:
             parse_target(target).check(shape)

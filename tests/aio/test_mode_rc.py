@@ -71,4 +71,4 @@ def test_one_path_only():
         ConnectionOptions(mode="rc", ev_profile=four)
     assert len(ConnectionOptions(mode="rc").profile(16, 49152)) == 1
     with pytest.raises(mrc.MrcUsageError, match="mode 'roce' is not mrc or rc"):
-        ConnectionOptions(mode="roce")
+        ConnectionOptions(mode="roce")  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from mrc.cli.exits import CliError
 from mrc.cli.lab import main
 from mrc.cli.labfault import given_faults, given_pair
 from mrc.cli.labparser import FAULTS, lab_parser
+from mrc.cli.labshow import happened
 from mrc.fabric import FabricError
 
 
@@ -79,6 +80,8 @@ def empty(tmp_path, monkeypatch):
         (["fail"], 1, "required"),
         (["up", "--rate", "fast"], 1, "fast"),
         (["up", "--ecn"], 1, "need a --rate"),
+        (["up", "--delay", "10us"], 1, "--delay must be 100us or more"),
+        (["fly"], 1, "'exec', 'fail', 'loss'"),
         (["up", "--hosts", "1"], 1, "hosts must be 2..200"),
         (["up", "--t0", "5"], 1, "t0 = 5"),
         (["up", "--name", "a/b"], 1, "no name for a lab"),
@@ -95,6 +98,24 @@ def test_refusals_have_a_sentence_and_a_code(empty, capsys, argv, code, says):
     said = capsys.readouterr().err
     assert says in said
     assert "Traceback" not in said
+
+
+def test_where_help_is_found_stands_on_a_line_of_its_own(empty, capsys):
+    assert main(["fly\nnow"]) == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("mrc-lab: argument VERB: invalid choice: 'fly")
+    assert second == "Try 'mrc-lab --help'."
+
+
+def test_a_fault_command_speaks_of_its_own_faults_only(capsys):
+    events = [
+        {"number": n, "what": what, "on": True, "due_ns": 0, "done_ns": 10**6}
+        for n, what in ((1, "flap h1.port1=1s"), (2, "fail plane2"))
+    ]
+    happened({"numbers": [2, 3], "happened": events}, ["fail plane2", "fail plane3@1s"])
+    assert capsys.readouterr().out == (
+        "fail plane2: in force after 1.0 ms\nfail plane3@1s: to come\n"
+    )
 
 
 def test_nothing_to_do_is_no_error(empty, capsys):

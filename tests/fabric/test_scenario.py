@@ -142,6 +142,8 @@ def line_of(words):
         ("backups = 8", 'mode = "rd"', "backups",
          "[transport] mode: 'rd' is not known; known: mrc, rc"),
         ("backups = 8", "path_mtu = 1500", "backups", "[transport] path_mtu: 1500 is not one of"),
+        ("ecn = true", "mtu = 4223", None,
+         "[transport] path_mtu: 4096 makes packets of 4224, but mtu is 4223"),
         ("backups = 8", 'cc = "fixed"', "backups", "[transport] cc: a fixed window needs its size"),
         ("backups = 8", 'deny = ["p1.t1.9"]', "backups", "no spine 9 in plane 1"),
         ('kind = "pair"', 'kind = "pear"', 'kind = "pair"', "[work] kind: 'pear' is not known"),

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from mrc.lab.bpf import OBJECT
 from mrc.lab.remote import Remote, entering
 from mrc.lab.state import Place
 
@@ -233,9 +234,9 @@ def test_what_does_not_exist_is_named(faulty):
 
 
 @pytest.fixture
-def served(lab):
+def served(lab, request):
     """mrc-recv runs in h2 as long as the test."""
-    argv = [*lab.command, "exec", "h2", "--", "mrc-recv"]
+    argv = [*lab.command, "exec", "h2", "--", "mrc-recv", *getattr(request, "param", ())]
     receiver = subprocess.Popen(argv, env=lab.env, stdout=subprocess.DEVNULL)
     wait = "until ss -Hltn 'sport = :18515' | grep -q .; do sleep 0.05; done"
     lab.run("exec", "h2", "--", "timeout", "10", "sh", "-c", wait)
@@ -280,12 +281,26 @@ def test_faults_end_with_the_run_however_it_ends(served):
     wait_for(lambda: served.lab()["faults"] == [], "the fault is over")
 
 
+@pytest.mark.parametrize("served", [("--backend", "raw")], indirect=True)
+def test_raw_takes_the_paths_of_the_lab_and_is_trimmed(served):
+    if not OBJECT.exists():
+        skip_or_fail("no tc program for trims: no clang")
+    served.run("trim", "ev3", "50%")
+    argv = "exec h1 -- mrc-send h2 -n 64 --backend raw --json"
+    said = served.run(*argv.split())
+    paths = json.loads(said[: said.rindex("}") + 1])["end"]["paths"]
+    assert [p["plane"] for p in paths] == [1, 2, 1, 2]
+    assert [bool(p["trims"]) for p in paths] == [False, False, False, True]
+    assert served.links()["p2.t0.a->t1.2"]["trimmed"] >= paths[3]["trims"]
+
+
 def test_what_the_lab_does_not_have_is_said_before_anything_is_sent(lab):
     for argv, code, says in (
         (["h2", "--fail", "p1.t1.9"], 1, "there is no spine 9 in plane 1: t1.1 to t1.2"),
         (["h9"], 3, "there is no host h9 in this lab: h1 to h2"),
     ):
         assert says in lab.run("exec", "h1", "--", "mrc-send", *argv, code=code)
+    assert "there is no host 'h3': h1 to h2" in lab.run("exec", "h3", "--", "true", code=1)
 
 
 # ---- side by side, and after a crash -------------------------------------------------------------

@@ -66,8 +66,10 @@ def test_a_flap_goes_on_until_it_is_healed():
     stage.play("flap h1.port2=1s")
     assert stage.now["h1.port2->"].down
     seen = [stage.at(0.5 * i) for i in range(1, 41)]
-    assert [on for (_, on), in seen] == [bool(i % 2) for i in range(40)]
-    stage.player.heal(parse_target("plane2"))
+    assert [on for ((_, on),) in seen] == [bool(i % 2) for i in range(40)]
+    assert stage.at(20.5) == [("flap h1.port2=1s", False)]  # in its good half
+    ended = stage.player.heal(parse_target("plane2"))
+    assert [(e.what, e.on) for e in ended] == [("flap h1.port2=1s", False)]
     assert stage.now == {}
     assert stage.at(100) == []
 
@@ -98,6 +100,8 @@ def test_a_path_is_counted_between_the_pair_that_was_meant():
     stage.play("loss ev3=5%", pair=(2, 1))
     assert list(stage.now) == ["p2.t0.c->t1.2"]
     assert [p.what for p in stage.player] == ["loss ev3=5%"]
+    with pytest.raises(FabricError, match="no host 7 for its pair: h1 to h4"):
+        stage.play("loss ev3=5%", pair=(0, 6))
 
 
 def test_nothing_of_a_script_is_played_when_a_target_is_missing():
