@@ -315,6 +315,8 @@ uint32_t world_connect(struct world *w, const struct world_qp_cfg *qp, uint32_t 
 void world_load(struct world *w, uint32_t flow, const struct world_load *load);
 /* Take what is in the CQs of this host and post more; true when something was posted. */
 bool world_completions(struct world *w, uint32_t host);
+/* Count what was done in silence before the flow's QP ended: its queue no longer holds it. */
+void world_settle(const struct world *w, struct world_flow *f);
 bool world_flow_done(const struct world *w, const struct world_flow *f);
 /* One work request of this size; false when the queue is full. */
 bool world_post(struct world *w, struct world_flow *f, uint32_t length, bool imm, bool signaled);

@@ -432,6 +432,16 @@ static void flow_recv_done(struct world *w, struct world_flow *f, const struct m
         flow_recv(w, f);
 }
 
+/* Unsignaled and acknowledged before the end: no completion, and no later one will speak for it. */
+void world_settle(const struct world *w, struct world_flow *f)
+{
+    struct mrc_qp_stats s;
+    if (mrc_qp_stats(w->host[f->from].e, f->qpn_from, &s) != MRC_OK)
+        return;
+    while (f->completed + s.sq_used < f->posted && !f->wr[f->completed % f->slots].signaled)
+        f->completed++;
+}
+
 bool world_completions(struct world *w, uint32_t host)
 {
     struct mrc_wc wc[WORLD_BURST];
@@ -456,9 +466,14 @@ bool world_completions(struct world *w, uint32_t host)
             else
                 flow_send_done(w, f, &wc[i]);
         }
-    for (uint32_t i = 0; i < w->flows; i++)
-        if (w->flow[i].from == host && flow_refill(w, &w->flow[i]))
+    for (uint32_t i = 0; i < w->flows; i++) {
+        if (w->flow[i].from != host)
+            continue;
+        if (w->flow[i].dead && w->flow[i].completed != w->flow[i].posted)
+            world_settle(w, &w->flow[i]);
+        if (flow_refill(w, &w->flow[i]))
             posted = true;
+    }
     return posted;
 }
 
