@@ -86,8 +86,8 @@ def _pair(said: dict[str, Any], me: int, peer: int | None) -> tuple[int, int]:
 
 
 def _with_profile(common: Common, lab: Place, me: int, peer: int) -> Common:
-    """Unless paths were chosen: those of the lab, each with its plane."""
-    if common.ev_profile is not None or me == peer:
+    """Those of the lab, each with its plane, unless paths were chosen or only one is used."""
+    if common.ev_profile is not None or common.mode == "rc" or me == peer:
         return common
     mode = "srv6" if common.backend == "raw" else "udp"
     file = _ask(lab, "profile", src=me, dst=peer, mode=mode)["file"]

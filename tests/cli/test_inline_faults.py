@@ -3,9 +3,9 @@
 
 import pytest
 
-from mrc.cli import send
+from mrc.cli import inlab, send
 from mrc.cli.exits import CliError
-from mrc.cli.options import parse_send
+from mrc.cli.options import parse_recv, parse_send
 
 
 @pytest.fixture(autouse=True)
@@ -53,3 +53,24 @@ def test_the_help_names_them(capsys):
     text = capsys.readouterr().out
     for option in ("--fail", "--down", "--loss TARGET:5%", "--heal [TARGET]@T"):
         assert option in text
+
+
+@pytest.mark.parametrize(
+    ("argv", "profile"),
+    [
+        ([], "h1-h2.udp"),
+        (["--backend", "raw"], "h1-h2.srv6"),
+        (["--mode", "rc"], None),
+        (["--ev-profile", "mine.toml"], "mine.toml"),
+    ],
+)
+def test_paths_are_those_of_the_lab_unless_others_are_wanted(monkeypatch, argv, profile):
+    def ask(lab, op, src=0, dst=0, mode="udp"):
+        if op == "status":
+            return {"hosts": {"h1": "fd00::1", "h2": "fd00::2"}}
+        return {"file": f"h{src + 1}-h{dst + 1}.{mode}"}
+
+    monkeypatch.setattr(inlab, "surroundings", lambda: (None, "h1"))
+    monkeypatch.setattr(inlab, "_ask", ask)
+    assert inlab.recv_options(parse_recv(argv)).common.ev_profile == profile
+    assert inlab.send_options(parse_send(["h2", *argv])).common.ev_profile == profile

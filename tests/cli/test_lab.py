@@ -81,7 +81,7 @@ def empty(tmp_path, monkeypatch):
         (["up", "--rate", "fast"], 1, "fast"),
         (["up", "--ecn"], 1, "need a --rate"),
         (["up", "--delay", "10us"], 1, "--delay must be 100us or more"),
-        (["fly"], 1, "'exec', 'fail', 'loss'"),
+        (["fly"], 1, "'fail', 'loss', 'corrupt'"),
         (["up", "--hosts", "1"], 1, "hosts must be 2..200"),
         (["up", "--t0", "5"], 1, "t0 = 5"),
         (["up", "--name", "a/b"], 1, "no name for a lab"),

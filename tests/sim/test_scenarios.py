@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
+from mrc.fabric import library
 from mrc.fabric.record import dump
 from mrc.fabric.scenario import load_scenario
-from mrc.sim import library
 from mrc.sim.run import run_scenario
 
 QUICK = ("ev-loss", "nic-links-four-of-eight", "reordering", "t1-switch-reboot")
