@@ -61,7 +61,6 @@ def test_the_help_names_them(capsys):
         ([], "h1-h2.udp"),
         (["--backend", "raw"], "h1-h2.srv6"),
         (["--mode", "rc"], None),
-        (["--ev-profile", "mine.toml"], "mine.toml"),
     ],
 )
 def test_paths_are_those_of_the_lab_unless_others_are_wanted(monkeypatch, argv, profile):
