@@ -340,10 +340,6 @@ void mrc_resp_trimmed(struct mrc_resp *r, const struct mrc_resp_ctx *c, const st
                       uint32_t ev, bool lasthop)
 {
     c->stats->trims_received++;
-    if (c->env->dscp_trimmed == 0) {
-        c->env->drops[MRC_DROP_TRIM_OFF]++;
-        return;
-    }
     switch (resp_verdict(r, c, mrc_psn(p->psn), true)) {
     case MRC_RX_STALE: c->env->drops[MRC_DROP_PSN_STALE]++; return;
     case MRC_RX_DUPLICATE: /* B.7: already here, so say that instead; its CE says nothing (H33) */

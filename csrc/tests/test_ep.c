@@ -25,6 +25,11 @@ TEST(ep__a_probe_is_answered_on_its_ev_in_the_control_class)
         CHECK_EQ(tx[0].tclass, 46 << 2);
         CHECK_EQ(mrc_tx_udp_len(&tx[0]), 8 + 48 + 4); /* the response of A.11, nothing more */
     }
+    struct mrc_pkt other = request(MRC_EP_OP_EV_PROBE, 0xFFFF);
+    other.tsr = true; /* in a unit of its own (H22): returned as it came */
+    deliver(&r, 1, &other, RIG_EV0);
+    CHECK_EQ(sent(&r, 1, p, tx), 1);
+    CHECK_EQ(p[0].tx_timestamp, 0x1234);
     rig_close(&r);
 }
 
@@ -373,14 +378,14 @@ TEST(ep__probes_measure_each_ev_and_give_one_result_each)
         req[i] = probe(&r, 0, i, (uint16_t)(10 + i));
     CHECK_EQ(mrc_engine_ep_post(r.s[0].e, req, RIG_EVS, r.now), RIG_EVS);
     CHECK_EQ(rig_move(&r, 0), RIG_EVS);
-    tick(&r, 30 * MRC_USEC);
+    tick(&r, 30 * MRC_USEC + 17);
     CHECK(!mrc_engine_ep_any(r.s[0].e));
     CHECK_EQ(rig_move(&r, 1), RIG_EVS);
     CHECK(mrc_engine_ep_any(r.s[0].e));
     CHECK_EQ(mrc_engine_ep_poll(r.s[0].e, out, 8), RIG_EVS);
     for (uint32_t i = 0; i < RIG_EVS; i++) {
         CHECK(out[i].id == 10 + i && out[i].ev == RIG_EV0 + i && out[i].plane == 1 + i % 2);
-        CHECK_EQ(out[i].rtt_ns, 30 * MRC_USEC);
+        CHECK_EQ(out[i].rtt_ns, 30 * MRC_USEC + 17);
         CHECK_EQ(out[i].path, r.s[0].path_id);
     }
     CHECK_EQ(mrc_engine_ep_poll(r.s[0].e, out, 8), 0);

@@ -12,11 +12,11 @@ struct gap_bench {
     struct mrc_rand rand;
 };
 
-static struct gap_bench gap_open_with(uint8_t loss)
+static struct gap_bench gap_open_asking(uint8_t loss, uint8_t successes)
 {
     const struct mrc_path_cfg cfg = {.count = GAP_EVS,
                                      .min_active = 1,
-                                     .probe_successes = 3,
+                                     .probe_successes = successes,
                                      .event_ring = 64,
                                      .probe_interval_ns = MRC_MSEC,
                                      .probe_interval_max_ns = MRC_SEC,
@@ -32,6 +32,7 @@ static struct gap_bench gap_open_with(uint8_t loss)
     return b;
 }
 
+static struct gap_bench gap_open_with(uint8_t loss) { return gap_open_asking(loss, 3); }
 static struct gap_bench gap_open(void) { return gap_open_with(MRC_LOSS_COMPARED); }
 
 /* n packets on an entry, of which so many in a million are lost. */
@@ -155,6 +156,20 @@ TEST(gap__a_path_that_relapses_is_asked_twice_as_often_each_time)
     for (size_t k = 0; k < sizeof want / sizeof want[0]; k++) {
         gap_lose(&b, 2, 4);
         CHECK_EQ(mrc_path_state(b.t, 2), MRC_EV_ASSUMED_BAD);
+        CHECK_EQ(gap_heal(&b, 2), want[k]);
+    }
+    free(b.t);
+}
+
+/* However many are asked for: no more than can be counted, or the path would never return. */
+TEST(gap__no_more_answers_than_can_be_counted)
+{
+    static const uint32_t want[] = {100, 200, 255, 255};
+    struct gap_bench b = gap_open_asking(MRC_LOSS_COMPARED, 100);
+    for (uint16_t i = 0; i < GAP_EVS; i++)
+        gap_send(&b, i, 500, 0);
+    for (size_t k = 0; k < sizeof want / sizeof want[0]; k++) {
+        gap_lose(&b, 2, 4);
         CHECK_EQ(gap_heal(&b, 2), want[k]);
     }
     free(b.t);

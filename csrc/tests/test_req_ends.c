@@ -282,3 +282,45 @@ TEST(req_infer__the_paths_share_one_budget)
     CHECK(req_of(&r)->touched[0] != first);
     req_close(&r);
 }
+
+/* B.11: what waits to leave again will bring an answer of its own, so there is no hurry to ask. */
+TEST(req_probe__no_tail_while_something_leaves_again)
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    req_post(&r, 1, 3 * RIG_MTU, MRC_WR_RDMA_WRITE);
+    CHECK_EQ(req_send(&r), 3);
+    const mrc_ns rtt = mrc_cc_base_rtt(&r.s[0].cc);
+    CHECK(rtt + mrc_cc_target_delay(&r.s[0].cc) < 3 * rtt);
+    r.now += rtt;
+    req_hear_nack(&r, REQ_START, MRC_NACK_TRIMMED); /* and no turn yet in which it could leave */
+    req_hear_sack(&r, REQ_START - 1, REQ_START + 1, REQ_NOMINAL);
+    CHECK_EQ(req_of(&r)->probe_at, r.now + 3 * rtt);
+    req_close(&r);
+}
+
+/* H16: the question for a lost transport ACK leaves through a closed window. */
+TEST(req_ack__is_asked_for_through_a_closed_window)
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    r.s[0].cc.cfg.max_cwnd_bytes = REQ_NOMINAL;
+    req_post(&r, 2, RIG_MTU, MRC_WR_RDMA_WRITE);
+    CHECK_EQ(req_send(&r), 1);
+    r.now += 100 * MRC_USEC;
+    req_hear_sack(&r, REQ_START, REQ_START, (REQ_NOMINAL + 255) / 256 * 256);
+    CHECK_EQ(req_send(&r), 1); /* the second fills the window, and its answer is on its way */
+    CHECK(!mrc_cc_can_send(&r.s[0].cc, 1));
+    const mrc_ns heard = r.now;
+    while (r.now < heard + t0_of(10) - MRC_USEC && !req_of(&r)->ack_query_due) {
+        r.now = mrc_engine_deadline(r.s[0].e);
+        mrc_engine_tick(r.s[0].e, r.now);
+    }
+    CHECK(req_of(&r)->ack_query_due && !mrc_cc_can_send(&r.s[0].cc, 1));
+    const size_t n = req_send(&r);
+    bool asked = false;
+    for (size_t i = 0; i < n; i++)
+        asked = asked || (is_data(&req_out[i]) && req_out[i].psn == REQ_START);
+    CHECK(asked);
+    req_close(&r);
+}

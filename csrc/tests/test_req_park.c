@@ -2,6 +2,32 @@
 /* Requester: whose the window is while a peer is silent (MRC B.9, E.5). */
 #include "req_rig.h"
 
+/* Lent is what has been out for T0, the newest of it too. */
+TEST(req_timer__nothing_is_lent_that_may_still_be_on_its_way)
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    req_of(&r)->timeout = 14;
+    req_of(&r)->linear_cnt = 1;
+    req_of(&r)->exp_cnt = 25;
+    req_post(&r, 1, RIG_MTU, MRC_WR_RDMA_WRITE);
+    const struct mrc_cc *cc = req_qp(&r)->cc;
+    CHECK_EQ(req_send(&r), 1);
+    for (int i = 0; i < 3; i++)
+        CHECK(next_data(&r, MRC_NEVER - 1) != MRC_NEVER);
+    req_wait(&r, t0_of(14) / 2);
+    req_post(&r, 1, RIG_MTU, MRC_WR_RDMA_WRITE);
+    CHECK_EQ(req_send(&r), 1);
+    req_wait(&r, t0_of(14) - 1); /* the old one has been out for longer */
+    CHECK_EQ(cc->inflight, 2 * REQ_NOMINAL);
+    req_wait(&r, 1);
+    CHECK_EQ(cc->inflight, 0);
+    const struct mrc_pkt nothing = req_sack(&r, REQ_START - 1, REQ_START - 1, 0);
+    req_hear(&r, &nothing);
+    CHECK_EQ(cc->inflight, 2 * REQ_NOMINAL);
+    req_close(&r);
+}
+
 /* The longer intervals wait for the peer: meanwhile the window serves the other QPs of the
  * controller, and nothing new leaves. What is heard finds the account as it was. */
 TEST(req_timer__the_window_is_lent_while_the_peer_is_awaited)

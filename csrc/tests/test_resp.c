@@ -526,8 +526,11 @@ TEST(resp__an_acknowledged_byte_is_placed)
             (void)resp_take();
             if (ACK->opcode == 0)
                 continue;
-            for (uint32_t i = 0; i <= ACK->psn - RESP_FIRST; i++)
-                CHECK_EQ(resp_buf()[i * RIG_MTU], (RESP_FIRST + i) ^ 0x80);
+            for (uint32_t i = 0; i <= ACK->psn - RESP_FIRST; i++) {
+                uint8_t want[RIG_MTU];
+                memset(want, (int)((RESP_FIRST + i) ^ 0x80), sizeof want);
+                CHECK_MEM(resp_buf() + (size_t)i * RIG_MTU, want, sizeof want); /* to the last */
+            }
         }
         resp_close();
     }

@@ -227,6 +227,26 @@ TEST(resp_skip__more_evs_than_are_watched)
     CHECK_EQ(x.used, 0);
 }
 
+/* ---- B.4: what counts towards the threshold ---- */
+
+/* Of a packet larger than the floor its bytes, BTH included; and all SACKs, whatever their reason,
+ * begin the count anew. */
+TEST(resp_sack__large_packets_count_with_their_bytes)
+{
+    enum { MTU = 2048 };
+    resp_open(false);
+    resp_qp()->peer.path_mtu = MTU;
+    mrc_resp_set_threshold(&resp_qp()->resp, 2 * (MTU + 12));
+    for (uint32_t i = 0; i < 7; i++) { /* the first is answered in any case; then every second */
+        struct mrc_pkt p = resp_pkt(0, MRC_OP_WRITE_ONLY);
+        p.psn = RESP_FIRST + i;
+        p.payload_len = MTU;
+        resp_give(&p);
+        CHECK_EQ(resp_take(), i % 2 == 0 ? 1 : 0);
+    }
+    resp_close();
+}
+
 /* ---- H17: the state of our ports is told by endpoint operations only ---- */
 
 static struct mrc_pkt sack_with_planes(uint32_t local_up, uint32_t remote_up)

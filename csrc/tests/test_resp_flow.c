@@ -229,6 +229,23 @@ TEST(resp_flow__unexp_event_from_a_queue_pair_that_ended)
     resp_close();
 }
 
+/* What was due before it ended says less than the refusal, and would be taken for life. */
+TEST(resp_flow__a_queue_pair_that_ended_acknowledges_nothing_more)
+{
+    resp_open(false);
+    resp_begin();
+    struct mrc_pkt p = resp_pkt(1, MRC_OP_WRITE_ONLY);
+    p.a = true;
+    resp_give(&p); /* a SACK is due */
+    const struct mrc_qp_attr a = {.state = MRC_QPS_ERR};
+    CHECK_EQ(resp_modify(&a, MRC_QP_STATE), MRC_OK);
+    resp_only(2);
+    (void)resp_take();
+    CHECK_EQ(resp_count(MRC_OP_NACK), 1);
+    CHECK_EQ(resp_count(MRC_OP_SACK), 0);
+    resp_close();
+}
+
 TEST(resp_flow__a_nack_leaves_before_a_sack)
 {
     resp_open(false);

@@ -253,3 +253,20 @@ TEST(resp_imm__numbers_must_fit_their_places)
     CHECK_EQ(polled(), 2);
     resp_close();
 }
+
+/* As many receives are taken as there is room for, and the caller is told. */
+TEST(resp_imm__receives_beyond_the_queue_are_not_taken)
+{
+    uint64_t ids[20];
+    resp_open(false);
+    for (uint64_t i = 0; i < 20; i++)
+        ids[i] = i;
+    CHECK_EQ(mrc_qp_post_recv(resp_engine(), resp.r.s[1].qpn, ids, 10), 10);
+    CHECK_EQ(mrc_qp_post_recv(resp_engine(), resp.r.s[1].qpn, ids + 10, 10), 6); /* of sixteen */
+    CHECK_EQ(mrc_qp_post_recv(resp_engine(), resp.r.s[1].qpn, ids + 16, 4), MRC_ERR_FULL);
+    uint64_t got;
+    for (uint64_t i = 0; i < 16; i++)
+        CHECK(mrc_resp_take_recv(&resp_qp()->resp, &got) && got == i);
+    CHECK(!mrc_resp_take_recv(&resp_qp()->resp, &got));
+    resp_close();
+}

@@ -319,6 +319,23 @@ TEST(sched__mpr_and_wimm_limit_block_the_queue_pair_only)
     bench_close(b);
 }
 
+/* One without a usable path neither: its window is open, and others have paths. */
+TEST(sched__no_path_blocks_the_queue_pair_only)
+{
+    struct bench *b = bench_open(&open_window);
+    const uint32_t lost = bench_qp(b, 0, 8);
+    const uint32_t other = bench_qp(b, 0, 8);
+    mrc_engine_qp(b->e, b->qpn[lost])->req.tx.ev_max = 0; /* no entry is of any use to it */
+    bench_post(b, lost, 10, false);
+    bench_post(b, other, 100, false);
+    for (int i = 0; i < 2; i++)
+        bench_tx(b, BURST);
+    CHECK_EQ(b->sent[lost], 0);
+    CHECK_EQ(b->sent[other], 100);
+    CHECK_EQ(bench_info(b, 0).state, MRC_CCS_READY);
+    bench_close(b);
+}
+
 /* A probe may leave when no data may: nothing else would ever open the window again. */
 TEST(sched__probes_leave_through_a_closed_window)
 {
