@@ -113,10 +113,16 @@ def _status(args: argparse.Namespace) -> None:
         choose(args.name)
     found = []
     for where in alive:
-        with Remote(where) as remote:
-            found.append(remote.ask("status"))
-            if args.links:
-                found[-1]["links"] = remote.ask("links")["links"]
+        try:
+            with Remote(where) as remote:
+                found.append(remote.ask("status"))
+                if args.links:
+                    found[-1]["links"] = remote.ask("links")["links"]
+        except FabricError as error:
+            if args.name is not None:
+                raise
+            # One lab that comes up or goes down just now does not hide the others.
+            print(f"mrc-lab: {error}", file=sys.stderr)
     if args.json:
         print(json.dumps({"labs": found, "swept": swept}))
         return

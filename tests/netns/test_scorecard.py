@@ -58,7 +58,9 @@ def test_what_was_delivered_was_sent_before(card):
         assert 0 < result["goodput_bps"] < 2e9
         assert 1 < result["sent_per_delivered"] < 3
         assert result["cpu_s_per_gb"] > 0
-        assert 0 < result["resolution_ms"] <= result["gap_ms"] + 1e-6
+        # of the whole run, the gap of its judged part: neither bounds the other
+        assert result["resolution_ms"] > 0
+        assert result["gap_ms"] > 0
         assert all(math.isfinite(v) for v in result.values() if isinstance(v, float))
 
 
