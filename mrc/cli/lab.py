@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from mrc.cli import labshow
 from mrc.cli.exits import CliError, Exit
@@ -29,7 +30,7 @@ from mrc.lab.remote import (
     host_number,
     surroundings,
 )
-from mrc.lab.state import DEFAULT_NAME, place, places, sweep
+from mrc.lab.state import DEFAULT_NAME, Place, place, places, sweep
 
 PROGRAM = "mrc-lab"
 
@@ -106,12 +107,8 @@ def _spec(args: argparse.Namespace) -> FabricSpec:
     )
 
 
-def _status(args: argparse.Namespace) -> None:
-    swept = sweep()
-    alive = [p for p in places() if p.alive() and args.name in (None, p.name)]
-    if args.name is not None and not alive:
-        choose(args.name)
-    found = []
+def _statuses(args: argparse.Namespace, alive: Sequence[Place]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
     for where in alive:
         try:
             with Remote(where) as remote:
@@ -122,7 +119,17 @@ def _status(args: argparse.Namespace) -> None:
             if args.name is not None:
                 raise
             # One lab that comes up or goes down just now does not hide the others.
-            print(f"mrc-lab: {error}", file=sys.stderr)
+            if not args.json:
+                print(f"mrc-lab: {error}", file=sys.stderr)
+    return found
+
+
+def _status(args: argparse.Namespace) -> None:
+    swept = sweep()
+    alive = [p for p in places() if p.alive() and args.name in (None, p.name)]
+    if args.name is not None and not alive:
+        choose(args.name)
+    found = _statuses(args, alive)
     if args.json:
         print(json.dumps({"labs": found, "swept": swept}))
         return

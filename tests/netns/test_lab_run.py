@@ -115,4 +115,4 @@ def test_a_run_that_is_stopped_leaves_nothing(user, scenario, number):
         assert run.returncode == 130
         assert err.decode() == "mrc-lab: interrupted\n"
     wait_for(lambda: user.names() == [], "the lab is gone")
-    assert in_hosts(holder) == []
+    wait_for(lambda: in_hosts(holder) == [], "its programs are gone")
