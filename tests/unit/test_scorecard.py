@@ -14,13 +14,13 @@ import pytest
 
 from mrc.fabric import FabricShape, parse_script
 from tools.scorecard import judge, report
-from tools.scorecard.cases import CASES, quick
+from tools.scorecard.cases import CASES, Case, quick
 from tools.scorecard.peers import every
 from tools.scorecard.play import Played
 from tools.scorecard.stage import SHAPES, Wire
 
 ALL = frozenset({1, 2, 3, 4})
-HOLE = next(c for c in CASES if c.key == "hole")
+HOLE = Case("hole", "black hole", 7.0, "fail p1.t1.1@1s..4s")
 PEERS = {p.key: p for p in every({})}
 SHAPE = SHAPES[9000]
 FABRIC = FabricShape(planes=4, t1=1, hosts=2)

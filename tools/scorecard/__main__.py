@@ -58,6 +58,7 @@ def _scorecard(options: argparse.Namespace, console: Console, progress: Console)
         cases=tuple(cases),
         shapes=tuple(SHAPES[mtu] for mtu in options.mtu),
         runs=options.runs,
+        first=options.first,
     )
     with tempfile.TemporaryDirectory(prefix="mrc-scorecard-") as folder:
         document = carry_out(plan, Path(folder), lambda text: _say(progress, text))
@@ -115,6 +116,9 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
                         help=f"of {', '.join(peers)}")  # fmt: skip
     parser.add_argument("--runs", type=_count, metavar="N",
                         help="of each; medians are shown (3; 1 with --quick)")  # fmt: skip
+    parser.add_argument("--first", type=_count, default=0, metavar="N",
+                        help="number of the first run, for several that are joined later:"
+                        " who begins rotates with it")  # fmt: skip
     parser.add_argument("--mtu", type=_mtus, default=[9000], metavar="9000,1500",
                         help="MTU of the links; MRC's path MTU is 4096 or 1024")  # fmt: skip
     parser.add_argument("--install", action="store_true", help="fetch missing peers from Debian")

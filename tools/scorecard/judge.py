@@ -24,6 +24,10 @@ from tools.scorecard.stage import Shape
 
 OUT_SHARE = 0.05
 """A path that carries less than this share of its rate is out of use: probes are still sent."""
+OUT_WINDOW_S = 0.02
+"""For so long: in it this share is one train of packets."""
+OUT_WANTED_S = 0.1
+"""From so long after the fault on the path should carry nothing; what it does is told."""
 SETTLE_S = 0.2
 """Losses count as late from so long after the path went out of use."""
 
@@ -53,6 +57,7 @@ def figures(
         "sent_per_delivered": played.wire.bytes / delivered if delivered else None,
         "cpu_s_per_gb": sum(played.cpu_s.values()) / delivered * 1e9 if delivered else None,
         "queue_drops": played.wire.drops,
+        "others_share": max(0.0, played.others),
         "errors": [e for e in (played.sender.get("error"), played.receiver.get("error")) if e],
     }
     fault = _Fault.of(case, fabric, played)
@@ -122,8 +127,11 @@ def _other(peer: Peer) -> frozenset[int]:
 def _path(fault: _Fault, shape: Shape, sent: Series) -> dict[str, Any]:
     """When the sender stopped to use the path that suffers, and when it took it up again."""
     limit = shape.plane_bps * OUT_SHARE
-    out = time_below_s(sent, fault.begin_s, limit, until_s=fault.end_s)
-    found = {"out_ms": _ms(out)}
+    out = time_below_s(
+        sent, fault.begin_s, limit, until_s=fault.end_s, window_s=OUT_WINDOW_S
+    )  # fmt: skip
+    late = goodput_bps(sent, fault.begin_s + OUT_WANTED_S, fault.end_s)
+    found = {"out_ms": _ms(out), "still_share": late / shape.plane_bps}
     if fault.mended:
         found["reuse_ms"] = _ms(reuse_s(sent, fault.end_s))
     return found

@@ -43,6 +43,8 @@ class Played:
     receiver: dict[str, Any] = field(default_factory=dict)
     ports: dict[str, Any] = field(default_factory=dict)
     """Samples of the sending host's interfaces."""
+    others: float = 0.0
+    """Share of the machine that programs outside of the scorecard had in the measured time."""
 
 
 def play(stage: Stage, peer: Peer, case: Case) -> Played:
@@ -69,9 +71,11 @@ def _watch(stage: Stage, case: Case, sender: _Process, receiver: _Process) -> Pl
     played = Played()
     wire = stage.wire()
     cpu = {name: end.cpu_s() for name, end in ends.items()}
+    busy = _others_s()
     played.begin_s = time.monotonic()
     played.faults = stage.play(case, played.begin_s)
     played.end_s = time.monotonic()
+    played.others = (_others_s() - busy) / (os.cpu_count() or 1) / case.seconds
     played.cpu_s = {name: end.cpu_s() - cpu[name] for name, end in ends.items()}
     played.wire = stage.wire() - wire
     return played
@@ -156,10 +160,24 @@ def _tree(pid: int) -> list[int]:
     return found
 
 
-def _cpu_s(pid: int) -> float:
-    """User and system time of one process and of its children that have ended."""
+USER, ALL = (11, 13), (11, 12, 13, 14)
+"""Fields of /proc/PID/stat behind the name: user, and system too; with children that ended."""
+
+
+def _cpu_s(pid: int, which: tuple[int, ...] = ALL) -> float:
+    """Processor time of one process and of its children that have ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return 0.0
-    return sum(int(fields[i]) for i in (11, 12, 13, 14)) / TICKS
+    return sum(int(fields[i]) for i in which) / TICKS
+
+
+def _others_s() -> float:
+    """User time of all processes but ours, and what the hypervisor gave to others, until now.
+
+    System time is left out: forwarding is the kernel's work for us, whoever is charged for it.
+    """
+    words = Path("/proc/stat").read_text().split(maxsplit=9)
+    user, nice, steal = (int(words[i]) / TICKS for i in (1, 2, 8))
+    return user + nice + steal - sum(_cpu_s(pid, USER) for pid in _tree(os.getpid()))

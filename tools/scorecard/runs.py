@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import platform
+import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -18,10 +19,10 @@ from tools.scorecard import judge
 from tools.scorecard.cases import PLANES, Case
 from tools.scorecard.peers import Peer, congestion_control, mrc
 from tools.scorecard.play import Played, PlayError, play
-from tools.scorecard.stage import RATE_MBIT, Shape, Stage, stage
+from tools.scorecard.stage import RATE_MBIT, ROOT, Shape, Stage, stage
 
 SCHEMA = 1
-START_S = 3.0
+START_S = 1.5
 """What a run takes beside its traffic, for the time that is left."""
 VERIFY = Case("verify", "every byte compared", 1.0, warm_s=0.5)
 
@@ -34,6 +35,8 @@ class Plan:
     cases: tuple[Case, ...]
     shapes: tuple[Shape, ...]
     runs: int
+    first: int = 0
+    """Number of the first run: with it rotates who begins."""
 
     @property
     def seconds(self) -> float:
@@ -53,25 +56,24 @@ def carry_out(plan: Plan, folder: Path, say: Callable[[str], None]) -> dict[str,
     unverified: list[str] = []
     not_run: dict[str, str] = {}
     end_s = time.monotonic() + plan.seconds
+    started, commit = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), _commit()
     for shape in plan.shapes:
         if any(peer.key == "mrc" for peer in plan.peers):
             unverified += _verify(plan, shape, folder, say)
         for case in plan.cases:
-            if why := _cannot(shape, case, folder):
-                say(f"{case.key} is not run: {why}")
-                not_run[case.key] = why
-                continue
-            for number in range(plan.runs):
-                # Everybody in one fabric, and nobody always first.
-                first = number % max(len(plan.peers), 1)
-                for peer in (*plan.peers[first:], *plan.peers[:first]):
-                    record = _one(shape, case, peer, number, folder)
-                    records.append(record)
-                    left = max(0.0, end_s - time.monotonic())
-                    say(f"[{len(records)}/{plan.count}, {left:.0f} s left] {_line(record)}")
+            try:
+                with stage(shape, folder) as here:
+                    here.prepare(case)
+                    for record in _case(plan, here, case):
+                        records.append(record | {"started": started, "commit": commit})
+                        left = max(0.0, end_s - time.monotonic())
+                        say(f"[{len(records)}/{plan.count}, {left:.0f} s left] {_line(record)}")
+            except FabricUnavailableError as error:
+                say(f"{case.key} is not run: {error}")
+                not_run[case.key] = str(error)
     return {
         "schema": SCHEMA,
-        "started": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "started": started,
         "where": {
             "planes": PLANES,
             "rate_mbit": RATE_MBIT,
@@ -111,19 +113,27 @@ def _left(documents: Sequence[dict[str, Any]], what: str, ran: set[str]) -> dict
     return {k: why for document in documents for k, why in document[what].items() if k not in ran}
 
 
-def _cannot(shape: Shape, case: Case, folder: Path) -> str:
-    """Why the fabric cannot play a case; empty when it can."""
-    if not case.script and not case.before:
-        return ""
+def _commit() -> str:
+    """Of what was measured; "-dirty" behind it where files were changed since."""
+    argv = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:
-        with stage(shape, folder) as here:
-            here.prepare(case)
-    except FabricUnavailableError as error:
-        return str(error)
-    return ""
+        done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    except OSError:
+        return "unknown"
+    return done.stdout.strip() or "unknown"
 
 
-def _one(shape: Shape, case: Case, peer: Peer, number: int, folder: Path) -> dict[str, Any]:
+def _case(plan: Plan, here: Stage, case: Case) -> Iterator[dict[str, Any]]:
+    """All peers, one after the other in the same fabric, and nobody always first."""
+    for number in range(plan.first, plan.first + plan.runs):
+        turn = number % max(len(plan.peers), 1)
+        for peer in (*plan.peers[turn:], *plan.peers[:turn]):
+            yield _one(here, case, peer, number)
+            here.mend()
+            here.wait_quiet()
+
+
+def _one(here: Stage, case: Case, peer: Peer, number: int) -> dict[str, Any]:
     record: dict[str, Any] = {
         "schema": SCHEMA,
         "scenario": case.key,
@@ -131,16 +141,13 @@ def _one(shape: Shape, case: Case, peer: Peer, number: int, folder: Path) -> dic
         "run": {
             "peer": peer.key,
             "number": number,
-            "mtu": shape.mtu,
-            "path_mtu": shape.path_mtu,
+            "mtu": here.shape.mtu,
+            "path_mtu": here.shape.path_mtu,
             "options": dict(peer.options),
         },
     }
     try:
-        with stage(shape, folder) as here:
-            here.prepare(case)
-            played = play(here, peer, case)
-            return record | _seen(peer, case, here, played)
+        return record | _seen(peer, case, here, play(here, peer, case))
     except PlayError as error:
         return record | {"failed": str(error)}
 

@@ -21,6 +21,10 @@ from tools.scorecard.cases import PLANES, Case
 from tools.scorecard.roads import SYSCTLS, mptcp_lines, road_lines
 
 RATE_MBIT = 500
+SCRIPT = 1
+"""Who owns the faults of a case's script; what came before it stays."""
+QUIET_S, QUIET_BYTES = 0.1, 10_000
+"""So little in such a time: nobody sends any more, but for neighbours who ask for each other."""
 ROOT = Path(__file__).resolve().parents[2]
 SENDER, RECEIVER = 0, 1
 
@@ -98,6 +102,17 @@ class Stage:
         queues = [q for q in json.loads(text) if q["kind"] == "tbf"]
         return Wire(*(sum(q[key] for q in queues) for key in ("bytes", "packets", "drops")))
 
+    def wait_quiet(self, limit_s: float = 5.0) -> None:
+        """Until what a peer left behind has been sent: queues, and buffers of closed sockets."""
+        deadline = time.monotonic() + limit_s
+        before = self.wire()
+        while time.monotonic() < deadline:
+            time.sleep(QUIET_S)
+            now = self.wire()
+            if (now - before).bytes <= QUIET_BYTES:
+                return
+            before = now
+
     # -- faults ------------------------------------------------------------------------------
 
     def prepare(self, case: Case) -> None:
@@ -114,9 +129,9 @@ class Stage:
         """The case's script from a time on; returns what happened. Ends with the measured time.
 
         Times are CLOCK_MONOTONIC, in s: ``t_s`` is just before a change, ``took_s`` how long it
-        took.
+        took. What is in force then stays so: see ``mend``.
         """
-        self._player.add(case.faults, start_ns=round(begin_s * 1e9))
+        self._player.add(case.faults, start_ns=round(begin_s * 1e9), owner=SCRIPT)
         end_s = begin_s + case.seconds
         happened: list[dict[str, Any]] = []
         while (due_ns := self._player.due()) is not None and due_ns / 1e9 < end_s:
@@ -128,6 +143,10 @@ class Stage:
                 happened.append({"what": what, "on": change.on, "t_s": now, "took_s": took_s})
         _sleep_until(end_s)
         return happened
+
+    def mend(self) -> None:
+        """End what a script has left in force."""
+        self._player.forget(SCRIPT)
 
 
 def _sleep_until(t_s: float) -> None:
