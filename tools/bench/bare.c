@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The ruler: how fast this kernel moves datagrams of MRC's size with no protocol on top.
  *
- *   bare recv ADDR PORT [-g]                 -g: UDP_GRO
+ *   bare recv ADDR PORT [-g | -r]            -g: UDP_GRO; -r: a raw socket for IPv6 in IPv6
  *   bare send ADDR PORT [-t SECONDS] [-s BYTES] [-n SOCKETS] [-b BATCH] [-k SEGMENTS] [-p SPORT]
+ *                       [-o OUTER,...]       whole packets in an outer header to these addresses
  *
  * The sender goes round SOCKETS connected sockets with source ports SPORT, SPORT + 1, ...; each
  * turn is one sendmmsg of BATCH messages of SEGMENTS datagrams (UDP_SEGMENT when more than one).
- * The receiver counts between the first packet and the last, ends when nothing came for a second,
- * and both print one JSON object. */
+ * With -o it is one raw socket, and each packet of a batch goes to the next OUTER. The receiver
+ * counts between the first packet and the last, ends when nothing came for a second, and both print
+ * one JSON object. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -31,6 +33,10 @@ enum {
     FIRST_MS = 10000,
     RCVBUF_BYTES = 8 << 20,
     SNDBUF_BYTES = 4 << 20,
+    OUTER_MAX = 256,
+    IPV6_BYTES = 40,
+    UDP_BYTES = 8,
+    HEADER_BYTES = 2 * IPV6_BYTES + UDP_BYTES, /* of a raw packet */
 };
 
 struct counts {
@@ -48,7 +54,10 @@ struct options {
     int batch;
     int segments;
     int sport;
+    int outers;
     bool gro;
+    bool raw;
+    struct in6_addr outer[OUTER_MAX];
 };
 
 static double bare_now(void)
@@ -113,6 +122,14 @@ static uint64_t bare_segments(struct msghdr *m, size_t len)
     return 1;
 }
 
+static int bare_raw(int protocol)
+{
+    int fd = socket(AF_INET6, SOCK_RAW | SOCK_CLOEXEC, protocol);
+    if (fd < 0)
+        bare_die("raw socket");
+    return fd;
+}
+
 static void bare_recv(const struct sockaddr_in6 *local, const struct options *o)
 {
     static uint8_t buf[BATCH_MAX][MESSAGE_MAX + 1];
@@ -120,7 +137,7 @@ static void bare_recv(const struct sockaddr_in6 *local, const struct options *o)
     struct mmsghdr msgs[BATCH_MAX];
     struct iovec iov[BATCH_MAX];
     struct counts c = {0};
-    int fd = bare_socket(local, NULL);
+    int fd = o->raw ? bare_raw(IPPROTO_IPV6) : bare_socket(local, NULL);
     int one = 1;
     bare_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, RCVBUF_BYTES);
     if (o->gro && setsockopt(fd, SOL_UDP, UDP_GRO, &one, sizeof one) != 0)
@@ -198,6 +215,76 @@ static void bare_send(const struct sockaddr_in6 *peer, const struct options *o)
     bare_print(&c);
 }
 
+static void bare_header(uint8_t *at, int payload_len, uint8_t next, const struct in6_addr *src,
+                        const struct in6_addr *dst)
+{
+    memset(at, 0, IPV6_BYTES);
+    at[0] = 0x60;
+    at[4] = (uint8_t)(payload_len >> 8);
+    at[5] = (uint8_t)payload_len;
+    at[6] = next;
+    at[7] = 64;
+    memcpy(at + 8, src, sizeof *src);
+    memcpy(at + 24, dst, sizeof *dst);
+}
+
+/* Outer IPv6, inner IPv6, UDP: what MRC puts before BTH when it builds SRv6 itself. */
+static void bare_headers(uint8_t *at, const struct sockaddr_in6 *peer, const struct options *o,
+                         int lane)
+{
+    struct sockaddr_in6 local = {.sin6_family = AF_INET6};
+    socklen_t len = sizeof local;
+    int probe = bare_socket(&local, peer); /* the address that the kernel would send from */
+    if (getsockname(probe, (struct sockaddr *)&local, &len) != 0)
+        bare_die("getsockname");
+    close(probe);
+    const int udp_len = UDP_BYTES + o->size_bytes;
+    const uint16_t udp[4] = {htons((uint16_t)(o->sport + lane)), peer->sin6_port,
+                             htons((uint16_t)udp_len), 0};
+    bare_header(at, IPV6_BYTES + udp_len, IPPROTO_IPV6, &local.sin6_addr, &o->outer[lane]);
+    bare_header(at + IPV6_BYTES, udp_len, IPPROTO_UDP, &local.sin6_addr, &peer->sin6_addr);
+    memcpy(at + 2 * IPV6_BYTES, udp, sizeof udp);
+}
+
+static void bare_send_raw(const struct sockaddr_in6 *peer, const struct options *o)
+{
+    static uint8_t message[MESSAGE_MAX];
+    static uint8_t headers[OUTER_MAX][HEADER_BYTES];
+    static struct sockaddr_in6 to[OUTER_MAX];
+    struct iovec iov[BATCH_MAX][2];
+    struct mmsghdr msgs[BATCH_MAX] = {0};
+    struct counts c = {0};
+    int fd = bare_raw(IPPROTO_RAW);
+    bare_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, SNDBUF_BYTES);
+    for (int i = 0; i < o->outers; i++) {
+        to[i] = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_addr = o->outer[i]};
+        bare_headers(headers[i], peer, o, i);
+    }
+    double start = bare_now();
+    double end = start + o->seconds;
+    int lane = 0;
+    do {
+        for (int i = 0; i < o->batch; i++) {
+            iov[i][0] = (struct iovec){headers[lane], HEADER_BYTES};
+            iov[i][1] = (struct iovec){message, (size_t)o->size_bytes};
+            msgs[i].msg_hdr = (struct msghdr){.msg_name = &to[lane],
+                                              .msg_namelen = sizeof to[lane],
+                                              .msg_iov = iov[i],
+                                              .msg_iovlen = 2};
+            lane = lane + 1 == o->outers ? 0 : lane + 1;
+        }
+        int n = sendmmsg(fd, msgs, (unsigned)o->batch, 0);
+        c.calls++;
+        if (n < 0 && errno != ENOBUFS && errno != EAGAIN && errno != EINTR)
+            bare_die("sendmmsg");
+        c.refused += n < 0;
+        c.packets += n > 0 ? (uint64_t)n : 0;
+    } while ((c.calls & 15) != 0 || bare_now() < end);
+    c.bytes = c.packets * (uint64_t)o->size_bytes;
+    c.seconds = bare_now() - start;
+    bare_print(&c);
+}
+
 static int bare_number(const char *text, long low, long high)
 {
     char *end;
@@ -208,12 +295,22 @@ static int bare_number(const char *text, long low, long high)
     exit(1);
 }
 
+static void bare_outers(char *list, struct options *o)
+{
+    for (char *word = strtok(list, ","); word != NULL; word = strtok(NULL, ",")) {
+        if (o->outers == OUTER_MAX || inet_pton(AF_INET6, word, &o->outer[o->outers++]) != 1) {
+            fprintf(stderr, "bare: %s: at most %d IPv6 addresses\n", word, OUTER_MAX);
+            exit(1);
+        }
+    }
+}
+
 static struct options bare_options(int argc, char **argv)
 {
     struct options o = {
         .seconds = 3, .size_bytes = 4132, .sockets = 1, .batch = 32, .segments = 1, .sport = 49152};
     int opt;
-    while ((opt = getopt(argc, argv, "t:s:n:b:k:p:g")) != -1) {
+    while ((opt = getopt(argc, argv, "t:s:n:b:k:p:o:gr")) != -1) {
         switch (opt) {
         case 't': o.seconds = bare_number(optarg, 1, 3600); break;
         case 's': o.size_bytes = bare_number(optarg, 1, MESSAGE_MAX); break;
@@ -221,7 +318,9 @@ static struct options bare_options(int argc, char **argv)
         case 'b': o.batch = bare_number(optarg, 1, BATCH_MAX); break;
         case 'k': o.segments = bare_number(optarg, 1, 64); break;
         case 'p': o.sport = bare_number(optarg, 1, 65535 - SOCKETS_MAX); break;
+        case 'o': bare_outers(optarg, &o); break;
         case 'g': o.gro = true; break;
+        case 'r': o.raw = true; break;
         default: exit(1);
         }
     }
@@ -243,6 +342,8 @@ int main(int argc, char **argv)
     struct options o = bare_options(argc - 3, argv + 3);
     if (strcmp(argv[1], "recv") == 0)
         bare_recv(&addr, &o);
+    else if (o.outers > 0)
+        bare_send_raw(&addr, &o);
     else
         bare_send(&addr, &o);
     return 0;

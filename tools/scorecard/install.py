@@ -6,17 +6,30 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
-from tools.scorecard.peers import RXD, Peer
+from tools.scorecard.peers import RXD
 from tools.scorecard.stage import ROOT
+
+
+class Wanted(Protocol):
+    """Who needs packages."""
+
+    @property
+    def missing(self) -> Callable[[], str]:
+        """Why it cannot run on this machine; empty when it can."""
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """What Debian calls what it needs."""
 
 
 class InstallError(Exception):
     """It could not be fetched; the text is for the user."""
 
 
-def install(peers: Sequence[Peer]) -> list[str]:
+def install(peers: Sequence[Wanted]) -> list[str]:
     """Fetch the packages of peers that are missing; returns their names. InstallError."""
     wanted = sorted({name for peer in peers if peer.missing() for name in peer.packages})
     if not wanted:

@@ -18,7 +18,8 @@ from mrc.lab import FabricUnavailableError
 from tools.scorecard import judge
 from tools.scorecard.cases import PLANES, Case
 from tools.scorecard.peers import Peer, congestion_control, mrc
-from tools.scorecard.play import Played, PlayError, play
+from tools.scorecard.play import Played, play
+from tools.scorecard.process import PlayError
 from tools.scorecard.stage import RATE_MBIT, ROOT, Shape, Stage, stage
 
 SCHEMA = 1
