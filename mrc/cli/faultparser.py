@@ -32,9 +32,12 @@ _WORDS = {
 def _spot(kind: FaultKind) -> Callable[[str], Fault]:
     def convert(text: str) -> Fault:
         try:
-            return parse_spot(kind, text)
+            fault = parse_spot(kind, text)
         except FabricError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
+        if kind is FaultKind.HEAL and "@" not in text:
+            raise argparse.ArgumentTypeError(f"{text}: when? {text}@5s ends it 5 s into the test")
+        return fault
 
     return convert
 

@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 
 from mrc.fabric import FabricError, Fault, FaultKind, parse_target
-from mrc.fabric.fault import parse_spot, parse_value
+from mrc.fabric.fault import parse_spot
 
 
 def given_faults(args: argparse.Namespace) -> list[Fault]:
@@ -27,14 +27,23 @@ def given_faults(args: argparse.Namespace) -> list[Fault]:
 
 
 def _trailing_value(kind: FaultKind, spots: list[str]) -> str | None:
-    """The last word where it is no target but a value for all before it; taken off the list."""
-    if not kind.has_value or len(spots) < 2:
+    """The last word where it is no target but a value for all before it; taken off the list.
+
+    Whether the value is one is for others to say, and better than that it is no target.
+    """
+    if not kind.has_value or len(spots) < 2 or re.search("[=:]", spots[-1]):
         return None
+    value, at, when = spots[-1].partition("@")
     try:
-        parse_value(kind, spots[-1])
+        parse_target(value)
     except FabricError:
-        return None
-    return spots.pop()
+        if at:
+            meant = f"{kind} {spots[0]}@{when} {value}"
+            raise FabricError(
+                f"{spots[-1]!r}: the time stands behind the target: {meant}"
+            ) from None
+        return spots.pop()
+    return None
 
 
 def _with_value(spot: str, value: str | None) -> str:
@@ -46,6 +55,12 @@ def _with_value(spot: str, value: str | None) -> str:
 
 def given_targets(args: argparse.Namespace) -> list[str]:
     """Of a heal; FabricError for what names nothing."""
+    for text in args.targets:
+        if re.search("[@=:]", text):
+            raise FabricError(
+                f"heal {text}: a heal is now, and has no value: heal TARGET ..; "
+                "a fault ends by itself with --for TIME or TARGET@START..END"
+            )
     return [str(parse_target(text)) for text in args.targets] or ["all"]
 
 

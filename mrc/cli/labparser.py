@@ -8,31 +8,57 @@ from collections.abc import Callable
 from typing import Any
 
 from mrc.cli import labtext
+from mrc.cli.argtypes import checked, whole
 from mrc.cli.parser import Parser, version
 from mrc.fabric import FaultKind
 from mrc.fabric.console import add_options
-from mrc.units import parse_bps, parse_ns, parse_size
+from mrc.lab.plan import (
+    DELAY_NS,
+    HOSTS_MAX,
+    MTU_BYTES,
+    PLANES_MAX,
+    QUEUE_BYTES_MAX,
+    RATE_BPS,
+    SPINES_MAX,
+)
+from mrc.units import SECOND, parse_bps, parse_ns, parse_size, rate_text, time_text
 
 FAULTS = tuple(k for k in FaultKind if k not in (FaultKind.DOWN, FaultKind.HEAL))
 
 
-def _of(parse: Callable[[str], int]) -> Callable[[str], int]:
+def _of(
+    parse: Callable[[str], int],
+    bounds: tuple[int, int],
+    shown: Callable[[int], str],
+) -> Callable[[str], int]:
     """A parser of one argument whose complaint is its own sentence."""
 
     def convert(text: str) -> int:
         try:
-            return parse(text)
+            value = parse(text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
+        if not bounds[0] <= value <= bounds[1]:
+            low, high = map(shown, bounds)
+            raise argparse.ArgumentTypeError(f"{text} is outside {low}..{high}")
+        return value
 
     return convert
+
+
+_SIZE = checked(parse_size, 1, QUEUE_BYTES_MAX)
+_RATE = _of(parse_bps, RATE_BPS, rate_text)
+_TIME = _of(parse_ns, (1, 365 * 24 * 3600 * SECOND), time_text)
 
 
 def _marks(text: str) -> tuple[int, int]:
     lo, dots, hi = text.partition("..")
     if not dots:
         raise argparse.ArgumentTypeError(f"{text!r} is no range such as 40KB..160KB")
-    return _of(parse_size)(lo), _of(parse_size)(hi)
+    found = _SIZE(lo) if lo != "0" else 0, _SIZE(hi)
+    if found[0] >= found[1]:
+        raise argparse.ArgumentTypeError(f"{text}: no room between the two")
+    return found
 
 
 def lab_parser() -> argparse.ArgumentParser:
@@ -48,6 +74,7 @@ def lab_parser() -> argparse.ArgumentParser:
 
     _up(verb("up", "build a fabric", labtext.UP, labtext.UP_EPILOG))
     status = verb("status", "what is up, what is wrong in it", labtext.STATUS)
+    status.add_argument("--all", action="store_true", help="in a host: of other labs, too")
     status.add_argument("--links", action="store_true", help="every cable that carried something")
     _json(status)
     run = verb("exec", "run a command in a host", labtext.EXEC, labtext.EXEC_EPILOG)
@@ -59,7 +86,7 @@ def lab_parser() -> argparse.ArgumentParser:
     for kind in FAULTS:
         line, about = labtext.fault(kind)
         _fault(verb(str(kind), line, about, labtext.FAULT_EPILOG), kind)
-    heal = verb("heal", "end faults", labtext.HEAL, labtext.FAULT_EPILOG)
+    heal = verb("heal", "end faults", labtext.HEAL, labtext.HEAL_EPILOG)
     heal.add_argument("targets", nargs="*", metavar="TARGET", help="default: all")
     _pair(heal)
     down = verb("down", "remove the fabric", labtext.DOWN)
@@ -98,29 +125,34 @@ def _pair(parser: argparse.ArgumentParser) -> None:
 
 def _up(parser: argparse.ArgumentParser) -> None:
     shape = parser.add_argument_group("shape")
-    for flag, default, words in (
-        ("--planes", 4, "planes, each a port of every host"),
-        ("--t1", 4, "T1 switches (spines) in each plane"),
-        ("--hosts", 2, "hosts"),
-        ("--t0", 0, "T0 switches in each plane (default: one for each host)"),
+    for flag, low, high, default, words in (
+        ("--planes", 1, PLANES_MAX, 4, "planes, each a port of every host"),
+        ("--t1", 1, SPINES_MAX, 4, "T1 switches (spines) in each plane"),
+        ("--hosts", 2, HOSTS_MAX, 2, "hosts"),
+        ("--t0", 0, HOSTS_MAX, 0, "T0 switches in each plane (default: one for each host)"),
     ):
         text = words if not default else f"{words} (default {default})"
-        shape.add_argument(flag, type=int, default=default, metavar="N", help=text)
+        number = checked(whole, low, high)
+        shape.add_argument(flag, type=number, default=default, metavar="N", help=text)
     links = parser.add_argument_group("links")
-    links.add_argument("--rate", type=_of(parse_bps), metavar="RATE", help="such as 500mbit, 1gbit")
-    links.add_argument(
-        "--t1-rate", type=_of(parse_bps), metavar="RATE", help="of cables between T0 and T1"
-    )
+    links.add_argument("--rate", type=_RATE, metavar="RATE", help="such as 500mbit, 1gbit")
+    links.add_argument("--t1-rate", type=_RATE, metavar="RATE", help="of cables between T0 and T1")
     links.add_argument(
         "--queue",
-        type=_of(parse_size),
+        type=_SIZE,
         metavar="BYTES",
         help="what may wait at a port (default 10 ms of its rate)",
     )
-    links.add_argument("--mtu", type=int, default=9500, metavar="BYTES", help="(default 9500)")
+    links.add_argument(
+        "--mtu",
+        type=checked(whole, *MTU_BYTES),
+        default=9500,
+        metavar="BYTES",
+        help="largest packet, outer header included (default 9500)",
+    )
     links.add_argument(
         "--delay",
-        type=_of(parse_ns),
+        type=_of(parse_ns, DELAY_NS, time_text),
         default=0,
         metavar="TIME",
         help="extra time on every cable between T0 and T1, each direction; 100us or more",
@@ -155,7 +187,7 @@ def _fault(parser: argparse.ArgumentParser, kind: FaultKind) -> None:
     parser.add_argument(
         "--for",
         dest="seconds",
-        type=_of(parse_ns),
+        type=_TIME,
         metavar="TIME",
         help="heal it after that time",
     )

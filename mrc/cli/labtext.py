@@ -127,7 +127,13 @@ A fault stays until it is healed, unless it has an end. Faults that meet on a
 link add up: losses are independent, delays add, the lowest rate holds."""
 
 HEAL = """\
-End faults: all of them, or those that lie within the targets."""
+End faults that have begun and lie wholly within the targets; without a target
+all, those to come as well."""
+
+HEAL_EPILOG = f"""\
+{_TARGETS}
+It is done at once. A fault ends by itself with --for TIME or
+TARGET@START..END."""
 
 EXEC = """\
 Run a command in a host. It sees the host's interfaces and addresses; files,

@@ -63,9 +63,10 @@ def _finite(value: Any) -> Any:
     return [_finite(item) for item in value] if isinstance(value, list) else value
 
 
-def say(program: str, text: str, *, hint: bool = False) -> None:
+def say(program: str, text: str, *, hint: bool = False, verb: str = "") -> None:
     """A line on stderr, and where help is found; nobody listening there is no reason to fail."""
-    more = f"\nTry '{program} --help'." if hint else ""
+    asked = f"{program} {verb}".rstrip()
+    more = f"\nTry '{asked} --help'." if hint else ""
     with contextlib.suppress(OSError):
         print(f"{program}: {printable(text, 4000)}{more}", file=sys.stderr, flush=True)
 

@@ -3,6 +3,7 @@
 
 import argparse
 import io
+import re
 import sys
 from importlib import metadata
 from typing import Any, NoReturn
@@ -25,6 +26,11 @@ MTUS = (256, 512, 1024, 2048, 4096)
 
 class Parser(argparse.ArgumentParser):
     """argparse, with our exit code for usage errors."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        # What begins as a negative number is a value that is wrong, no option that nobody knows.
+        self._negative_number_matcher = re.compile(r"-\.?\d.*")
 
     def error(self, message: str) -> NoReturn:  # noqa: D102 - as argparse has it
         raise CliError(Exit.USAGE, message)

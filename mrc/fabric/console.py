@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
+import os
 import sys
 import time
 import tomllib
@@ -73,6 +75,8 @@ def load(options: argparse.Namespace, on: str) -> list[Scenario]:
     FabricError: they cannot be, on this fabric. OSError; ImportError: a figure without matplotlib.
     """
     if options.list:
+        if options.scenario:
+            raise FabricError("--list shows what there is, and takes no scenario")
         for name in library.names():
             scenario = load_scenario(library.find(name))
             if on in scenario.on:
@@ -82,16 +86,35 @@ def load(options: argparse.Namespace, on: str) -> list[Scenario]:
         raise FabricError("which scenario?")
     if len(options.scenario) > 1 and (options.json or options.figure):
         raise FabricError("--json and --figure are for one scenario")
-    if options.figure is not None:
-        from . import figure
-
-        figure.check(options.figure)
+    _check_outputs(options)
     changes = _changes(options.changes, options.seed)
     loaded = [load_scenario(library.find(word), changes) for word in options.scenario]
     for scenario in loaded:
         if on not in scenario.on:
             raise FabricError(f"{scenario.source}: is not for {_PLACES[on]}: on = ..")
     return [scenario.only(options.case) for scenario in loaded] if options.case else loaded
+
+
+def _check_outputs(options: argparse.Namespace) -> None:
+    for flag, path in (("--json", options.json), ("--figure", options.figure)):
+        _check_output(flag, path)
+    if options.figure is not None:
+        from . import figure
+
+        figure.check(options.figure)
+
+
+def _check_output(flag: str, path: str | None) -> None:
+    """OSError for what cannot be written when the run is over; nothing is made."""
+    if path is None or path == "-":
+        return
+    target = Path(path)
+    if target.is_dir():
+        raise FabricError(f"{flag} {path}: is a folder, not a file")
+    if not target.parent.is_dir():
+        raise FabricError(f"{flag} {path}: there is no folder {target.parent}")
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
 
 def run_one(scenario: Scenario, options: argparse.Namespace, run: Runner) -> bool:

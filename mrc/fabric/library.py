@@ -25,6 +25,10 @@ def find(word: str) -> Path:
     """A file by its path, or one of ours by its name. FabricError: neither."""
     path = Path(word)
     if path.suffix == ".toml" or "/" in word:
+        if not path.exists():
+            raise FabricError(f"{word}: there is no such file")
+        if path.is_dir():
+            raise FabricError(f"{word}: is a folder, no scenario file")
         return path
     if word not in names():
         hint = f"; did you mean {word}.toml?" if Path(f"{word}.toml").exists() else ""

@@ -200,11 +200,11 @@ def rule_lines(spec: FabricSpec) -> list[str]:
 def tbf_line(spec: FabricSpec, dev: str, rate_bps: int) -> str:
     """A ``tc -batch`` line that gives a port a rate and a real queue.
 
-    The bucket holds 2 ms at full rate, at least a full GSO train; the queue 10 ms or so many bytes
-    besides (the kernel counts both together). Where packets are trimmed that is decided before, and
-    what is left needs room.
+    The bucket holds 2 ms at full rate, or up to 4 ms where a full GSO train needs that, and two
+    packets at least; the queue 10 ms or so many bytes besides (the kernel counts both together).
+    Where packets are trimmed that is decided before, and what is left needs room.
     """
-    burst = max(rate_bps // 4000, 131072)
+    burst = max(rate_bps // 4000, min(131072, rate_bps // 2000), 2 * spec.mtu)
     room = spec.shape.queue_bytes * 2 if spec.trim else spec.queue_bytes
     queue = f"limit {burst + room}" if room is not None else "latency 10ms"
     return f"qdisc replace dev {dev} root tbf rate {rate_bps}bit burst {burst} {queue}"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mrc.fabric.fault import FaultKind
+from mrc.fabric.fault import Fault, FaultKind
 from mrc.fabric.shape import Link as Way
 from mrc.fabric.shape import Node, Switch, Tier
 from mrc.fabric.timeline import LinkState
@@ -48,12 +48,16 @@ class Faults:
         self._kernel = Kernel(client, links.LOSS_PREF)
         self._marks = Marks(spec, self._kernel)
 
-    def require(self, kinds: Iterable[FaultKind]) -> None:
-        """FabricUnavailableError: this fabric cannot do one of these; it says what is missing."""
-        for kind in kinds:
-            if kind in (FaultKind.CORRUPT, FaultKind.TRIM):
+    def require(self, script: Iterable[Fault]) -> None:
+        """FabricUnavailableError: this fabric cannot do one of these; it says what is missing.
+
+        ValueError: no lab can.
+        """
+        for fault in script:
+            links.check_value(fault)
+            if fault.kind in (FaultKind.CORRUPT, FaultKind.TRIM):
                 self._marks.require()
-            if kind is FaultKind.DELAY:
+            if fault.kind is FaultKind.DELAY:
                 self._delays.require()
 
     def begin(self) -> None:

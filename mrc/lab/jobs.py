@@ -12,6 +12,7 @@ from mrc.fabric.plan import Transport, Work
 from mrc.fabric.scenario import Case, Scenario
 from mrc.fabric.ways import Pair, flow_name, path_numbers, permuted
 
+from .links import check_value
 from .plan import FabricSpec, host_address, paths_between, spec_of
 
 __all__ = [
@@ -97,6 +98,8 @@ def check_case(case: Case) -> None:
     if case.shape.jitter_ns:
         raise _refused(case, "fabric.jitter: a lab delays all packets of a link alike")
     try:
+        for fault in case.faults:
+            check_value(fault)
         spec_of(case.shape)
     except ValueError as error:
         raise _refused(case, str(error)) from None

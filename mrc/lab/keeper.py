@@ -200,7 +200,7 @@ class Keeper:
     ) -> dict[str, Any]:
         """Play a script. `bound`: it ends with this connection, which hears of every step."""
         faults = [parse_fault(line) for line in script]
-        self._fabric.faults.require({f.kind for f in faults})
+        self._fabric.faults.require(faults)
         whose = owner if bound else 0
         numbers = self._player.add(faults, owner=whose, pair=(pair[0], pair[1]), start_ns=start_ns)
         happened = self._player.advance()
@@ -219,7 +219,7 @@ class Keeper:
     ) -> dict[str, Any]:
         """Whether a script could be played."""
         faults = [parse_fault(line) for line in script]
-        self._fabric.faults.require({f.kind for f in faults})
+        self._fabric.faults.require(faults)
         settle(faults, self._fabric.spec.shape, (pair[0], pair[1]))
         return {}
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from mrc.fabric.fault import Fault, FaultKind
 from mrc.fabric.shape import Link as Way
 from mrc.fabric.shape import Tier
 from mrc.fabric.timeline import LinkState
+from mrc.units import SECOND, rate_text, time_text
 
 from . import config
 from .plan import FabricSpec
@@ -31,8 +33,20 @@ _JGE, _JSET = 0x35, 0x45
 _DROP = (6, 0, 0, 2)  # TC_ACT_SHOT
 _KEEP = (6, 0, 0, 0xFFFFFFFF)  # TC_ACT_UNSPEC: as if there were no filter
 
+RATE_LEAST_BPS = 8_000
+"""A packet of 4 KB takes four seconds."""
+DELAY_MOST_NS = 10 * SECOND
+
 LOSS_PREF = 1
 """Of the filter that loses packets. Others at the same place have higher numbers."""
+
+
+def check_value(fault: Fault) -> None:
+    """ValueError: a fault of a size that no lab can have."""
+    if fault.kind is FaultKind.RATE and fault.value < RATE_LEAST_BPS:
+        raise ValueError(f"{fault}: a lab keeps rates of {rate_text(RATE_LEAST_BPS)} and more")
+    if fault.kind is FaultKind.DELAY and fault.value > DELAY_MOST_NS:
+        raise ValueError(f"{fault}: a lab keeps packets for {time_text(DELAY_MOST_NS)} at most")
 
 
 def drop_program(probability: float) -> tuple[Instruction, ...]:

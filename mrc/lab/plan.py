@@ -27,6 +27,14 @@ BLOCK = 0xFCBBBBBB
 PLANES_MAX = 14
 SPINES_MAX = 200
 HOSTS_MAX = 200
+CABLES_MAX = 4096
+ROUTES_MAX = 500_000
+MTU_BYTES = (1420, 65535)
+"""1280 inside, and room for outer header, SRH and inner header."""
+RATE_BPS = (1_000_000, 10**13)
+DELAY_NS = (100_000, 10**10)
+"""The machine itself takes as long as the least."""
+QUEUE_BYTES_MAX = 1 << 31
 
 
 class Role(IntEnum):
@@ -91,8 +99,8 @@ class FabricSpec:
             raise ValueError(f"hosts must be 2..{HOSTS_MAX}, not {self.hosts}")
         if not 1024 <= self.sport_base <= 65536 - self.paths:
             raise ValueError(f"sport_base must be 1024..{65536 - self.paths}")
-        if not 1420 <= self.mtu <= 65535:  # 1280 inside, and room for outer header, SRH and inner
-            raise ValueError("mtu must be 1420..65535")
+        if not MTU_BYTES[0] <= self.mtu <= MTU_BYTES[1]:
+            raise ValueError(f"mtu must be {MTU_BYTES[0]}..{MTU_BYTES[1]}")
         for name in ("rate_mbit", "t1_rate_mbit"):
             if (rate := getattr(self, name)) is not None and rate < 1:
                 raise ValueError(f"{name} must be at least 1")
@@ -101,6 +109,19 @@ class FabricSpec:
         if self.queue_bytes is not None and self.queue_bytes < self.mtu:
             raise ValueError(f"queue_bytes must hold a packet of {self.mtu} bytes")
         _ = self.shape  # its own checks
+        self._check_size()
+
+    def _check_size(self) -> None:
+        cables = self.planes * (self.hosts + self.shape.t0 * self.spines)
+        routes = self.hosts * (self.hosts - 1) * self.paths
+        for count, limit, what in (
+            (cables, CABLES_MAX, "cables"),
+            (routes, ROUTES_MAX, "paths from host to host"),
+        ):
+            if count > limit:
+                raise ValueError(
+                    f"{count} {what}: a lab has {limit} at most; python -m mrc.sim takes more"
+                )
 
     @property
     def paths(self) -> int:
@@ -141,7 +162,7 @@ def _shape(spec: FabricSpec) -> FabricShape:
 def spec_of(shape: FabricShape) -> FabricSpec:
     """The fabric of namespaces nearest to a shape. ValueError: too large to number.
 
-    A delay below LEAST_DELAY_NS is left out: the machine itself takes longer.
+    A delay below the least of DELAY_NS is left out: the machine itself takes longer.
     """
     lo, hi = shape.ecn_lo, shape.ecn_hi
     return FabricSpec(
@@ -155,11 +176,8 @@ def spec_of(shape: FabricShape) -> FabricSpec:
         queue_bytes=shape.queue_bytes,
         ecn_bytes=None if lo is None or hi is None else (lo, hi),
         trim=shape.trim,
-        delay_ns=shape.delay_ns if shape.delay_ns >= LEAST_DELAY_NS else 0,
+        delay_ns=shape.delay_ns if shape.delay_ns >= DELAY_NS[0] else 0,
     )
-
-
-LEAST_DELAY_NS = 100_000
 
 
 @dataclass(frozen=True, slots=True)

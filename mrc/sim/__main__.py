@@ -3,7 +3,11 @@
 
 import sys
 
-from .command import main
+from mrc import _early
 
 if __name__ == "__main__":
+    _early.install("mrc.sim")
+    from .command import main
+
+    _early.hand_over()
     sys.exit(main())

@@ -16,7 +16,8 @@ from .schema import strict
 
 # The signal comes when the module named is about to be loaded, wherever that happens.
 PROGRAM = """
-import os, sys
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # whatever the tests were started with
 import mrc.cli.{0} as command
 
 class Interrupt:
@@ -52,6 +53,42 @@ def test_a_signal_while_modules_are_loaded_is_reported(number, module, command, 
         assert strict(done.stdout) == {"event": "error", "data": error}
     else:
         assert strict(done.stdout) == {"start": {}, "intervals": [], "end": {}, "error": error}
+
+
+RUN = """
+import os, runpy, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "{1}":
+            os.kill(os.getpid(), {2})
+
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["{0}", "--help"]
+runpy.run_module("{0}", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("module", "loads", "name"),
+    [
+        ("mrc.cli.lab", "mrc.cli.labverbs", "mrc-lab"),
+        ("mrc.cli.lab", "mrc.lab.launch", "mrc-lab"),
+        ("mrc.sim", "mrc.sim.command", "mrc.sim"),
+        ("mrc.sim", "mrc.fabric.console", "mrc.sim"),
+    ],
+)
+def test_so_it_is_in_the_other_commands(number, module, loads, name):
+    done = subprocess.run(
+        [sys.executable, "-c", RUN.format(module, loads, int(number))],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == Exit.INTERRUPTED
+    assert (done.stdout, done.stderr) == ("", f"{name}: interrupted by {number.name}\n")
 
 
 def test_localhost_without_ipv6_is_told_the_way_out():

@@ -33,6 +33,8 @@ def test_they_are_kept_in_the_order_given():
         ("--fail nowhere", "names are like"),
         ("--fail p1.t1.1@5s..3s", "ends before it begins"),
         ("--reboot h1:2s", "only switches reboot"),
+        ("--heal p1.t1.1", "when\\? p1.t1.1@5s ends it"),
+        ("--loss ev7:150%", "'150%' is more than 100%"),
     ],
 )
 def test_what_makes_no_sense_is_said_at_once(argv, says):

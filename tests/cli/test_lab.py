@@ -80,10 +80,10 @@ def empty(tmp_path, monkeypatch):
         (["fail"], 1, "required"),
         (["up", "--rate", "fast"], 1, "fast"),
         (["up", "--ecn"], 1, "need a --rate"),
-        (["up", "--delay", "10us"], 1, "--delay must be 100us or more"),
+        (["up", "--delay", "10us"], 1, "--delay: 10us is outside 100us..10s"),
         (["fly"], 1, "'fail', 'loss', 'corrupt'"),
-        (["up", "--hosts", "1"], 1, "hosts must be 2..200"),
-        (["up", "--t0", "5"], 1, "t0 = 5"),
+        (["up", "--hosts", "1"], 1, "--hosts: 1 is outside 2..200"),
+        (["up", "--t0", "5"], 1, "--t0 5: some"),
         (["up", "--name", "a/b"], 1, "no name for a lab"),
         (["up", "--rate", "1gbit", "--ecn", "9KB"], 1, "no range"),
         (["exec", "h1"], 1, "no command"),
@@ -128,3 +128,70 @@ def test_nothing_to_do_is_no_error(empty, capsys):
 def test_the_usage_error_is_ours():
     with pytest.raises(CliError):
         lab_parser().parse_args(["fly"])
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("loss ev7 150%", "loss: '150%' is more than 100%"),
+        ("loss ev7 -5%", "loss: '-5%' is not a share"),
+        ("loss ev7 5", "loss: '5' is not a share"),
+        ("loss ev7 much", "loss: 'much' is not a share"),
+        ("loss ev7 5%@3s", "the time stands behind the target: loss ev7@3s 5%"),
+        ("loss ev7 5% --for 0s", "--for: 0s is outside 1ns.."),
+        ("loss ev7 5% --for -1s", "--for: '-1s' is not a time"),
+        ("loss ev7 5% --pair h1", "two hosts, such as h1-h2"),
+        ("loss", "Try 'mrc-lab loss --help'"),
+        ("delay ev7 -5ms", "delay: '-5ms' is not a time"),
+        ("rate ev7 fast", "rate: 'fast' is not a rate"),
+        ("fail p1.t1.1 --visable", "unrecognized arguments: --visable"),
+        ("fail p1.t1.1@3s@4s", "'3s@4s' is not a time"),
+        ("heal @3s", "a heal is now"),
+        ("heal p1.t1.1@3s", "a heal is now"),
+        ("exec h1 --name lab true", "options such as --name stand before the host"),
+        ("down --all --name lab", "--all and --name exclude each other"),
+        ("up --planes 0", "--planes: 0 is outside 1..14"),
+        ("up --planes many", "--planes: 'many' is not a number"),
+        ("up --hosts 99999999999999999999", "--hosts: 99999999999999999999 is outside 2..200"),
+        ("up --t0 -1", "--t0: -1 is outside 0..200"),
+        ("up --mtu 1000", "--mtu: 1000 is outside 1420..65535"),
+        ("up --rate 1bit", "--rate: 1bit is outside 1mbit..10tbit"),
+        ("up --rate -5mbit", "--rate: '-5mbit' is not a rate"),
+        ("up --rate 1mbit --queue 1", "--queue 1: less than a packet of --mtu 9500"),
+        ("up --rate 1mbit --queue 0", "--queue: 0 is outside 1..2G bytes"),
+        ("up --rate 1mbit --ecn 60KB..20KB", "60KB..20KB: no room between the two"),
+        ("up --planes 14 --t1 200 --hosts 200", "562800 cables: a lab has 4096 at most"),
+        ("up --planes 8 --t1 64 --hosts 64 --t0 2", "a lab has 500000 at most"),
+        ("run", "which scenario?"),
+        ("run no.toml", "no.toml: there is no such file"),
+        ("run /", "is a folder"),
+        ("run --list ev-loss", "--list shows what there is"),
+        ("run ev-loss --json /no/such/x", "there is no folder /no/such"),
+        ("run ev-loss --json /", "--json /: is a folder"),
+        ("run ev-loss --figure /no/such/x.svg", "there is no folder /no/such"),
+        ("run ev-loss --seed x", "--seed"),
+        ("run reordering --set fault.0.value=20s", "a lab keeps packets for 10s at most"),
+    ],
+)
+def test_a_wrong_argument_gets_a_sentence_that_says_what_to_do(empty, capsys, line, says):
+    assert main(line.split()) == 1
+    said = capsys.readouterr()
+    assert says in said.err
+    first, *rest = said.err.splitlines()
+    assert first.startswith("mrc-lab: ")
+    assert rest in ([], [f"Try 'mrc-lab {line.split()[0]} --help'."])
+    assert said.out == ""
+
+
+def test_no_name_is_not_the_default_name(empty, capsys):
+    for verb in ("up", "status", "down", "heal"):
+        assert main([verb, "--name", ""]) == 1
+        assert "'' is no name for a lab" in capsys.readouterr().err
+
+
+def test_help_of_heal_offers_no_values_and_no_times(capsys):
+    with pytest.raises(SystemExit):
+        lab_parser().parse_args(["heal", "--help"])
+    text = capsys.readouterr().out
+    assert "p1.t0.a--t1.2" in text
+    assert "TARGET=VALUE" not in text

@@ -1,24 +1,18 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Fabrics for the tests in this folder; where none can be built, a skip names what is missing."""
 
-import os
 import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 from mrc.lab import Fabric, FabricSpec, why_unavailable
+from tests.needs import skip_or_fail
 
 from .links import Links
-
-REQUIRE = "MRC_REQUIRE_NETNS"
-
-
-def skip_or_fail(reason: str) -> None:
-    """A missing privilege or kernel feature: skip, unless this run must not skip."""
-    if os.environ.get(REQUIRE) == "1":
-        pytest.fail(f"{REQUIRE}=1, but: {reason}", pytrace=False)
-    pytest.skip(reason)
+from .programs import installed
+from .users import SMALL, User, make_user
+from .world import WAIT_S
 
 
 @pytest.fixture(scope="session")
@@ -63,3 +57,49 @@ def links(unshare: list[str]) -> Iterator[Links]:
         yield built
     finally:
         built.close()
+
+
+# ---- labs of mrc-lab ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def user(netns, tmp_path) -> Iterator[User]:
+    """Somebody without labs, before and after the test."""
+    made = make_user(tmp_path, installed("mrc-lab"))
+    yield made
+    made.run("down", "--all")
+    assert list((tmp_path / "mrc-lab").iterdir()) == []
+
+
+@pytest.fixture
+def lab(user: User) -> User:
+    """Somebody with a lab, 2 planes x 2 spines."""
+    user.run("up", *SMALL)
+    return user
+
+
+@pytest.fixture(scope="module")
+def kept(netns, tmp_path_factory) -> Iterator[User]:
+    made = make_user(tmp_path_factory.mktemp("run"), installed("mrc-lab"))
+    made.run("up", *SMALL)
+    yield made
+    made.run("down")
+
+
+@pytest.fixture
+def faulty(kept: User) -> Iterator[User]:
+    """A lab in which nothing is wrong before and after the test."""
+    yield kept
+    kept.run("heal")
+
+
+@pytest.fixture
+def served(lab: User, request) -> Iterator[User]:
+    """mrc-recv runs in h2 as long as the test."""
+    argv = [*lab.command, "exec", "h2", "--", "mrc-recv", *getattr(request, "param", ())]
+    receiver = subprocess.Popen(argv, env=lab.env, stdout=subprocess.DEVNULL)
+    wait = "until ss -Hltn 'sport = :18515' | grep -q .; do sleep 0.05; done"
+    lab.run("exec", "h2", "--", "timeout", "10", "sh", "-c", wait)
+    yield lab
+    receiver.terminate()
+    receiver.wait(WAIT_S)

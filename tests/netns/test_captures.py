@@ -15,8 +15,8 @@ from mrc.lab import Capture, Fabric, Mode, Role, carrier, usid
 from mrc.lab import Path as NetPath
 from mrc.model import ip
 from mrc.model.wire import Op
+from tests.needs import skip_or_fail
 
-from .conftest import skip_or_fail
 from .packets import captured_packets
 from .programs import Pair
 

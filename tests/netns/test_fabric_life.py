@@ -11,8 +11,9 @@ import pytest
 
 from mrc.lab import Fabric, FabricSpec, cleanup_stale, why_unavailable
 from mrc.lab.check import check_paths
+from tests.needs import skip_or_fail
 
-from .conftest import skip_or_fail
+from .users import nobody
 from .world import WAIT_S, comm, running, wait_for
 
 pytestmark = pytest.mark.netns
@@ -91,23 +92,29 @@ def test_stale_processes_are_found_when_even_the_holder_was_killed(netns):
 # ---- without root --------------------------------------------------------------------------------
 
 
-def test_an_ordinary_user_gets_a_fabric_too(netns):
+def test_an_ordinary_user_gets_a_fabric_too(netns, tmp_path):
     """In a user namespace; when the tests run as root, as the user nobody."""
-    argv = ["python3", "-B", "-m", "mrc.lab", "check", "--planes", "2"]
     if os.geteuid() != 0:
-        argv[0] = sys.executable
+        argv, env = [sys.executable, "-m", "mrc.lab"], dict(os.environ)
+        done = check_planes(argv, env)
     else:
-        argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *argv]
-        argv[argv.index("python3")] = "/usr/bin/python3"
-        trial = [*argv[:5], "-B", "-c", "import mrc.lab"]
-        readable = subprocess.run(trial, cwd=ROOT, check=False)
-        if readable.returncode != 0:
-            pytest.skip("the user nobody cannot read this checkout")
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+        with nobody(tmp_path, "mrc.lab") as other:
+            done = check_planes([*other.command], other.env)
     if done.returncode == 4:
         skip_or_fail(done.stderr.strip())
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(": ok") == 8
+
+
+def check_planes(argv: list[str], env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*argv, "check", "--planes", "2"],
+        cwd=ROOT if os.geteuid() else "/",
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize("setting", ["max_user_namespaces", "max_net_namespaces"])

@@ -10,8 +10,8 @@ import pytest
 from mrc.fabric import link_states, parse_script
 from mrc.lab import Fabric, FabricSpec, why_unavailable
 from mrc.lab.check import check_paths
+from tests.needs import skip_or_fail
 
-from .conftest import skip_or_fail
 from .packets import udp_in_ipv6
 from .world import inbox, lane, received
 

@@ -9,8 +9,8 @@ import pytest
 from mrc.fabric import link_states, parse_script
 from mrc.lab import Fabric, FabricSpec, FabricUnavailableError
 from mrc.lab.bpf import OBJECT, Bpf, PortConfig, read_object
+from tests.needs import skip_or_fail
 
-from .conftest import skip_or_fail
 from .packets import UDP_PORT, udp_in_ipv6
 from .world import lane, received
 

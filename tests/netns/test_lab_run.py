@@ -11,7 +11,7 @@ import pytest
 from mrc.fabric.record import load
 
 from .programs import installed
-from .test_lab_command import ROOT, make_user
+from .users import ROOT, make_user
 from .world import wait_for
 
 pytestmark = pytest.mark.netns

@@ -10,8 +10,8 @@ import pytest
 from mrc.lab import Capture, Fabric, Mode, spine_of
 from mrc.lab.config import t1_ns
 from mrc.model import ip
+from tests.needs import skip_or_fail
 
-from .conftest import skip_or_fail
 from .packets import captured_packets
 from .programs import Pair
 

@@ -16,8 +16,8 @@ import pytest
 
 from mrc import scapy_layers as layers
 from mrc.lab import Capture, Fabric, Mode
+from tests.needs import skip_or_fail
 
-from .conftest import skip_or_fail
 from .packets import captured_packets
 from .talk import PORT
 from .world import wait_for

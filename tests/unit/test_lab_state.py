@@ -10,6 +10,7 @@ import pytest
 from mrc.lab.errors import FabricError
 from mrc.lab.remote import ENV_HOST, ENV_LAB, NoLabError, choose, entering, host_number
 from mrc.lab.state import base, place, places, sweep
+from tests.needs import skip_or_fail
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +73,7 @@ def test_notes_are_whole_or_not_there():
 
 def test_another_users_folder_is_refused(runtime, monkeypatch):
     if os.geteuid() != 0:
-        pytest.skip("only root can make a folder of another user")
+        skip_or_fail("only root can make a folder of another user")
     (runtime / "mrc-lab").mkdir()
     os.chown(runtime / "mrc-lab", 65534, 65534)
     with pytest.raises(FabricError, match="another user"):

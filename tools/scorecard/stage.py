@@ -121,7 +121,7 @@ class Stage:
         FabricUnavailableError: this fabric cannot do what the case asks for.
         """
         script = parse_script(case.before)
-        self.fabric.faults.require(fault.kind for fault in (*script, *case.faults))
+        self.fabric.faults.require((*script, *case.faults))
         self._player.add(script)
         self._player.advance()
 
