@@ -23,7 +23,8 @@ LAB := $(wildcard csrc/lab/*.c)
 SIM := $(filter-out %_all.c,$(wildcard csrc/sim/*.c)) $(wildcard csrc/tests/world*.c)
 CTESTS := $(wildcard csrc/tests/test_*.c)
 HEADERS := $(wildcard csrc/core/*.h csrc/io/*.h csrc/lab/*.h csrc/sim/*.h csrc/tests/*.h)
-CFORMAT := $(wildcard csrc/bpf/*.c) $(CORE) $(IO) $(SIM) $(LAB) $(HEADERS) $(wildcard csrc/tests/*.c tools/*/*.c tools/*/*/*.c)
+CFORMAT := $(wildcard csrc/bpf/*.c) $(CORE) $(IO) $(SIM) $(LAB) $(HEADERS) $(wildcard csrc/tests/*.c tools/*/*.[ch] tools/*/*/*.c)
+RULERS := $(addprefix build/bench/,bare ping crc load)
 EXT_INPUT := $(wildcard csrc/core/*.[ch] csrc/io/*.[ch] csrc/lab/*.[ch] csrc/sim/*.[ch] csrc/ffi/*) pyproject.toml
 
 # ---- build in place -------------------------------------------------------------------------
@@ -155,11 +156,11 @@ asan: ## core, io and C tests under address and undefined sanitizers; the first 
 
 PYTEST := $(BIN)/python -m pytest -rs
 .PHONY: test
-test: ctest bpf $(VENV)/.ext $(VENV)/.test build/bench/bare ## all tests, C and Python; says what could not run and why
+test: ctest bpf $(VENV)/.ext $(VENV)/.test $(RULERS) ## all tests, C and Python; says what could not run and why
 	$(PYTEST) $(T)
 
 .PHONY: netns
-netns: bpf $(VENV)/.ext $(VENV)/.test build/bench/bare ## only the tests in network namespaces
+netns: bpf $(VENV)/.ext $(VENV)/.test $(RULERS) ## only the tests in network namespaces
 	$(PYTEST) -m netns
 
 SEEDS ?= 300
@@ -208,8 +209,11 @@ scenarios: $(VENV)/.ext $(VENV)/.test ## the published experiments on the emulat
 demo: $(VENV)/.ext ## a fabric of namespaces, 16 SRv6 paths, a cut and a heal (ARGS="--duration 20"; ARGS=--help)
 	@$(BIN)/python -m tools.demo $(ARGS) || [ $$? -eq 141 ] # 141: nobody reads, as with | head
 
+# Only where libfabric's headers are there (libfabric-dev); the scorecard names what is missing.
+RXD := $(and $(wildcard /usr/include/rdma/fabric.h),build/scorecard/rxd)
+
 .PHONY: bench
-bench: $(VENV)/.ext build/bench/bare ## ours, bare loops and iperf3 in turn (ARGS=--quick: a short look)
+bench: $(VENV)/.ext $(RULERS) $(RXD) ## ours, bare loops and peers in turn (ARGS="--only bulk,latency"; --quick: does it run?)
 	@$(BIN)/python -m tools.bench $(ARGS)
 
 .PHONY: scorecard
@@ -221,8 +225,6 @@ $(VENV)/.figures: $(VENV)/.deps
 	@echo "  PIP  what draws figures"
 	$(Q)$(call require,["project"]["optional-dependencies"]["figures"]) && touch $@ || echo "note: no figures"
 
-# Only where libfabric's headers are there (libfabric-dev); the scorecard names what is missing.
-RXD := $(and $(wildcard /usr/include/rdma/fabric.h),build/scorecard/rxd)
 build/scorecard/rxd: tools/scorecard/ends/rxd.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(STD) -O2 $(WARN) $< -o $@ -lfabric
@@ -235,9 +237,19 @@ build/bench/core: tools/bench/core.c $(wildcard csrc/core/*.[ch]) Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O3 -g -ffp-contract=off -Icsrc/core $< csrc/core/mrc_core_all.c -o $@
 
-build/bench/bare: tools/bench/bare.c Makefile
+build/bench/bare build/bench/ping: build/bench/%: tools/bench/%.c tools/bench/quantile.h Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(STD) -O2 $(WARN) $< -o $@
+
+# With the options of the extension module: what it measures is what Python runs.
+build/bench/crc: tools/bench/crc.c csrc/core/mrc_icrc.c $(HEADERS) Makefile
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STD) -O3 $(WARN) -Icsrc/core $(filter %.c,$^) -o $@
+
+build/bench/load: tools/bench/load.c tools/bench/load_end.c $(wildcard csrc/core/*.c csrc/io/*.c tools/bench/*.h) $(HEADERS) Makefile
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STD) -O3 -ffp-contract=off $(WARN) -Icsrc/core -Icsrc/io tools/bench/load.c tools/bench/load_end.c \
+	    csrc/core/mrc_core_all.c csrc/io/mrc_io_all.c -o $@ -lpthread
 
 # ---- checks ---------------------------------------------------------------------------------
 

@@ -1,103 +1,145 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`make bench`: ours, the bare loops and iperf3 in turn over the same link."""
+"""`make bench`: ours, bare loops and peers in turn, under the same conditions; one table, JSON."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
+import signal
+import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
-from mrc.lab import FabricError
-from tools.bench.link import BenchError, Link, fabric, veth
-from tools.bench.methods import BARE, Cores, Method, Sample, methods
-from tools.bench.report import Rounds, document, table
+from tools.bench.bare import BARE, CRC, LOAD, PING
+from tools.bench.groups import groups
+from tools.bench.method import Group
+from tools.bench.peers import no_quic
+from tools.bench.report import show
+from tools.bench.run import SCHEMA, Plan, carry_out, estimate_s
+from tools.scorecard.install import InstallError, install
 
-
-def arguments(argv: list[str] | None) -> argparse.Namespace:
-    """What the user asked for."""
-    parser = argparse.ArgumentParser(
-        prog="make bench", description="Goodput of mrc-send beside a bare UDP loop and iperf3."
-    )
-    parser.add_argument("-r", "--rounds", type=int, default=5, help="rounds; ratios need several")
-    parser.add_argument("-t", "--time", type=int, default=4, help="seconds of each run")
-    parser.add_argument("--quick", action="store_true", help="one round of one second")
-    parser.add_argument("--only", action="append", help="only this method; may be repeated")
-    parser.add_argument(
-        "--fabric", action="store_true", help="over 16 SRv6 paths of the demo's fabric, not a veth"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples there")
-    args = parser.parse_args(argv)
-    if args.quick:
-        args.rounds, args.time = 1, 1
-    if args.rounds < 1 or args.time < 1:
-        parser.error("--rounds and --time must be at least 1")
-    known = {m.name for m in methods()}
-    for name in args.only or []:
-        if name not in known:
-            parser.error(f"no method {name}; there are {', '.join(sorted(known))}")
-    return args
-
-
-def pinning() -> Cores:
-    """Sender and receiver on a core each, when we may use two."""
-    usable = sorted(os.sched_getaffinity(0))
-    return Cores(usable[0], usable[1]) if len(usable) > 1 else Cores(None, None)
-
-
-def measure(
-    link: Link, cores: Cores, chosen: list[Method], args: argparse.Namespace
-) -> tuple[Rounds, dict[str, str]]:
-    """All rounds. Each begins with another method, so that no one always runs on a warm machine.
-
-    A method that fails once is left out from then on and named with its reason.
-    """
-    rounds: Rounds = []
-    failed: dict[str, str] = {}
-    for number in range(args.rounds):
-        samples: dict[str, Sample] = {}
-        start = number % len(chosen)
-        for method in chosen[start:] + chosen[:start]:
-            if method.name in failed:
-                continue
-            try:
-                samples[method.name] = method.run(link, cores, args.time)
-            except BenchError as bad:
-                failed[method.name] = str(bad)
-                continue
-            gbps = samples[method.name].goodput_bps / 1e9
-            print(f"round {number + 1}: {method.name:12} {gbps:6.2f} Gbit/s", file=sys.stderr)
-        rounds.append(samples)
-    return rounds, failed
+EXIT_OK, EXIT_USAGE, EXIT_FAILED, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 0, 1, 2, 4, 130
 
 
 def main(argv: list[str] | None = None) -> int:
     """0: all that could run did; 2: something failed; 4: nothing can be measured here."""
-    args = arguments(argv)
-    every = [m for m in methods() if not args.only or m.name in args.only]
-    chosen = [m for m in every if not m.missing]
-    cores = pinning()
-    if not BARE.exists():
-        print("bench: the bare loops are not compiled; run make bench", file=sys.stderr)
-        return 4
+    signal.signal(signal.SIGTERM, _interrupt)
+    options = _arguments(argv)
     try:
-        with fabric() if args.fabric else veth() as link:
-            chosen = [m for m in chosen if link.tcp or not m.tcp]
-            rounds, failed = measure(link, cores, chosen, args)
-            where = {
-                "link": link.name,
-                "seconds": args.time,
-                "cores_used": [cores.sender, cores.receiver],
-            }
-    except (BenchError, FabricError) as bad:
-        print(f"bench: {bad}", file=sys.stderr)
-        return 4
-    doc = document(rounds, every, failed, where)
-    print(table(doc))
-    if args.json:
-        args.json.write_text(json.dumps(doc, indent=1, allow_nan=False) + "\n")
-    return 2 if failed else 0
+        return _bench(options)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except (InstallError, OSError) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return EXIT_ENVIRONMENT
+
+
+def _bench(options: argparse.Namespace) -> int:
+    if options.join:
+        document = _join([_read(file) for file in options.join])
+    else:
+        if missing := [p.name for p in (BARE, PING, LOAD, CRC) if not p.exists()]:
+            raise OSError(f"not compiled: {', '.join(missing)}; run make bench")
+        chosen = [g for g in groups() if g.name in options.only]
+        if options.install:
+            _install(chosen)
+        plan = Plan(chosen, options.rounds, options.time, frozenset(options.rows))
+        _say(f"{len(chosen)} groups, about {_minutes(estimate_s(plan))}; Ctrl-C ends it cleanly")
+        document = carry_out(plan, _say)
+    print(show(document))
+    if options.json:
+        options.json.write_text(json.dumps(document, allow_nan=False) + "\n")
+    if document["interrupted"]:
+        return EXIT_INTERRUPTED
+    return EXIT_FAILED if any(g["wrong"] for g in document["groups"].values()) else EXIT_OK
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    known = [g.name for g in groups()]
+    parser = argparse.ArgumentParser(
+        prog="make bench",
+        description="MRC beside bare loops and peers, in ratios of one run.",
+        epilog='By make: make bench ARGS="--only bulk,latency --json out.json"',
+    )
+    parser.add_argument("-r", "--rounds", type=int, help="ratios need several (5; 1 with --quick)")
+    parser.add_argument("-t", "--time", type=int, help="seconds of each run (2; 1 with --quick)")
+    parser.add_argument("--quick", action="store_true", help="one short round: does it run?")
+    parser.add_argument("--only", type=_names(known), default=known, metavar="GROUP,...",
+                        help=f"of {', '.join(known)}")  # fmt: skip
+    parser.add_argument("--rows", type=_names(sorted({m.name for g in groups()
+                        for m in g.methods})), default=[], metavar="NAME,...",
+                        help="only these rows of the groups")  # fmt: skip
+    parser.add_argument("--install", action="store_true",
+                        help="fetch missing peers: from Debian, aioquic with pip")  # fmt: skip
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples there")
+    parser.add_argument("--join", type=Path, nargs="+", metavar="FILE",
+                        help="run nothing: one table out of the JSON of several")  # fmt: skip
+    args = parser.parse_args(argv)
+    args.rounds = args.rounds or (1 if args.quick else 5)
+    args.time = args.time or (1 if args.quick else 2)
+    if args.rounds < 1 or args.time < 1:
+        parser.error("--rounds and --time must be at least 1")
+    return args
+
+
+def _names(known: Sequence[str]) -> Any:
+    def parse(text: str) -> list[str]:
+        given = text.split(",")
+        for name in given:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"there is no {name!r}, only {', '.join(known)}")
+        return [name for name in known if name in given]
+
+    return parse
+
+
+def _install(chosen: Sequence[Group]) -> None:
+    wanted = [m for g in chosen for m in g.methods]
+    fetched = install(wanted)
+    if any(m.name == "quic" for m in wanted) and no_quic():
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "install"]
+        if subprocess.run([*pip, "aioquic"], check=False).returncode:
+            raise InstallError("pip could not install aioquic")
+        fetched.append("aioquic")
+    if fetched:
+        _say(f"installed {', '.join(fetched)}")
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        if document["schema"] == SCHEMA and "groups" in document:
+            return document
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise OSError(f"{file} is no result of this version of the bench")
+
+
+def _join(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of a group that several have the last one counts."""
+    found = {name: g for d in documents for name, g in d["groups"].items()}
+    order = [g.name for g in groups()]
+    return {
+        **documents[-1],
+        "groups": {name: found[name] for name in order if name in found},
+        "interrupted": any(d["interrupted"] for d in documents),
+    }
+
+
+def _minutes(seconds: float) -> str:
+    return f"{round(seconds) // 60} min {round(seconds) % 60} s"
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

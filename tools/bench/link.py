@@ -6,19 +6,28 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
-from mrc.lab import Fabric
+from mrc.lab import Fabric, FabricSpec, Mode
 from mrc.lab.client import HolderClient
+from mrc.lab.config import TABLE_BASE, UDP
+from mrc.lab.fabric import tcp_listens
+from tools.scorecard.roads import plane_address, road_lines
 
-MTU = 9500
-"""MTU of the veth in bytes: a 4096-byte packet with every header fits, a jumbo frame too."""
+JUMBO = 9500
+"""MTU of links in bytes: a 4096-byte packet with every header fits."""
+STANDARD = 1500
 
 SPORT_BASE = 49152
+LANES_MAX = 256
+RULE_PREF = 900
+"""Rules of source ports beyond the fabric's own: before those, and before its rule for the rest."""
 
 
 class BenchError(Exception):
@@ -36,14 +45,22 @@ class Link:
     name: str
     sender: Within
     receiver: Within
-    receiver_address: str
-    tcp: bool
-    """Whether TCP takes the measured link; on the fabric it has a network of its own."""
+    address: str
+    """The receiver's, for MRC and the bare loops."""
+    peer_address: str
+    """The receiver's, for all other protocols; the same wire leads there."""
+    netdev: Path
+    """The receiver's table of interfaces, readable from here."""
+    outer: tuple[str, ...] = ()
+    """uSID carriers to the receiver's raw socket; empty where there is no SRv6."""
+    profiles: tuple[Path, ...] = ()
+    """EV profiles of the sender and the receiver with the same carriers."""
 
-    def up(self, host: Within) -> bool:
-        """Whether a host's end of the veth has a carrier."""
-        shown = json.loads(output(host(["ip", "-j", "link", "show", "dev", "v"])))
-        return bool(shown[0]["operstate"] == "UP")
+    def offloads(self, *, on: bool) -> None:
+        """Segmentation and merging by the veth's driver; needs ethtool."""
+        word = "on" if on else "off"
+        for host in (self.sender, self.receiver):
+            output(host(["ethtool", "-K", "v", "tso", word, "gso", word, "gro", word]))
 
 
 def output(argv: list[str]) -> str:
@@ -71,12 +88,36 @@ def pinned(core: int | None, argv: list[str]) -> list[str]:
 
 
 @contextmanager
-def veth() -> Iterator[Link]:
+def open_link(kind: str) -> Iterator[Link]:
+    """``veth``, ``veth1500`` or ``fabric``."""
+    if kind == "fabric":
+        with fabric() as link:
+            yield link
+    else:
+        with veth(STANDARD if kind == "veth1500" else JUMBO) as link:
+            yield link
+
+
+@contextmanager
+def resident(host: Within) -> Iterator[Path]:
+    """A process that does nothing in a host: its /proc/PID/net/dev is the host's."""
+    own = Path("/proc/self/ns/net").readlink()
+    with subprocess.Popen(host(["sleep", "infinity"]), start_new_session=True) as process:
+        try:
+            there = Path(f"/proc/{process.pid}")
+            wait_for(lambda: (there / "ns/net").readlink() != own, 5, "entering the receiving host")
+            yield there / "net" / "dev"
+        finally:
+            process.kill()
+
+
+@contextmanager
+def veth(mtu: int) -> Iterator[Link]:
     """Two namespaces and one veth; they end with this process, whatever happens to it."""
     holder = HolderClient(userns=None)
     try:
         holder.create(["a", "b"])
-        _join(holder)
+        _join(holder, mtu)
 
         def inside(name: str, argv: list[str]) -> list[str]:
             enter = ["nsenter", f"--net={holder.path(name)}"]
@@ -84,17 +125,22 @@ def veth() -> Iterator[Link]:
                 enter += [f"--user=/proc/{holder.pid}/ns/user", "--preserve-credentials"]
             return [*enter, "--", *argv]
 
-        link = Link("veth", partial(inside, "a"), partial(inside, "b"), "fd0b::2", tcp=True)
-        for host in (link.sender, link.receiver):
-            wait_for(partial(link.up, host), 5, "carrier of the veth")
-        yield link
+        def up(name: str) -> bool:
+            shown = json.loads(output(inside(name, ["ip", "-j", "link", "show", "dev", "v"])))
+            return bool(shown[0]["operstate"] == "UP")
+
+        for name in "ab":
+            wait_for(partial(up, name), 5, "carrier of the veth")
+        with resident(partial(inside, "b")) as netdev:
+            to = "fd0b::2"
+            yield Link(f"veth {mtu}", partial(inside, "a"), partial(inside, "b"), to, to, netdev)
     finally:
         holder.close()
 
 
-def _join(holder: HolderClient) -> None:
+def _join(holder: HolderClient, mtu: int) -> None:
     mac = {"a": "02:00:00:00:00:01", "b": "02:00:00:00:00:02"}
-    ends = [f"name v mtu {MTU} address {mac[n]} netns {holder.path(n)}" for n in "ab"]
+    ends = [f"name v mtu {mtu} address {mac[n]} netns {holder.path(n)}" for n in "ab"]
     holder.batch("a", "ip", [f"link add {ends[0]} type veth peer {ends[1]}"])
     address = {"a": "fd0b::1", "b": "fd0b::2"}
     for name, other in ("ab", "ba"):
@@ -113,18 +159,49 @@ def _join(holder: HolderClient) -> None:
 
 @contextmanager
 def fabric() -> Iterator[Link]:
-    """The fabric of the demo: 4 planes of 4 spines, a kernel SRv6 path for each source port."""
-    with Fabric() as built:
+    """4 planes of 4 spines, a kernel SRv6 path for each of 256 source ports.
+
+    Source port i beyond the 16 paths takes path i mod 16. TCP and the like have an address of
+    theirs in plane 1, with the same encapsulation.
+    """
+    spec = FabricSpec(mtu=JUMBO, sport_base=SPORT_BASE)
+    more = [
+        f"rule add pref {RULE_PREF} ipproto {UDP} sport {SPORT_BASE + i}"
+        f" lookup {TABLE_BASE + i % spec.paths}"
+        for i in range(spec.paths, LANES_MAX)
+    ]
+    with Fabric(spec) as built, tempfile.TemporaryDirectory(prefix="mrc-bench-") as folder:
+        for host in built.hosts:
+            built.client.ask("sysctl", ns=host.ns, values={"net/ipv4/tcp_no_metrics_save": "1"})
+            built.client.batch(host.ns, "ip", [*more, *road_lines(spec, host.index)])
         a, b = built.hosts
-        yield Link("fabric", a.command, b.command, str(b.address), tcp=False)
+        profiles = tuple(
+            host.write_profile(Path(folder) / f"{host.ns}.toml", Mode.SRV6) for host in (a, b)
+        )
+
+        def within(number: int, argv: list[str]) -> list[str]:
+            return built.hosts[number].command(argv)
+
+        with resident(partial(within, 1)) as netdev:
+            yield Link(
+                "fabric",
+                partial(within, 0),
+                partial(within, 1),
+                str(b.address),
+                str(plane_address(1, 1)),
+                netdev,
+                tuple(str(path.raw_carrier) for path in a.paths()),
+                profiles,
+            )
 
 
-def wait_listening(host: Within, port: int, process: subprocess.Popen[str]) -> None:
-    """Until a TCP port is open in a host; at most five seconds, less if its owner dies."""
+def wait_listening(link: Link, port: int, ended: Callable[[], bool]) -> None:
+    """Until a TCP port is open at the receiver; at most ten seconds, less if its owner ends."""
+    table = link.netdev.with_name("tcp6")
 
     def listening() -> bool:
-        if process.poll() is not None:
-            raise BenchError(f"{process.args!r} ended early: {process.communicate()[1].strip()}")
-        return bool(output(host(["ss", "-Hltn", f"sport = :{port}"])))
+        if ended():
+            raise BenchError(f"nothing listens on TCP port {port}: its program ended")
+        return tcp_listens(table.read_text(), port)
 
-    wait_for(listening, 5, f"a listener on TCP port {port}")
+    wait_for(listening, 10, f"a listener on TCP port {port}")

@@ -3,85 +3,138 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import statistics
-import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tools.bench.methods import Method, Sample
+from tools.bench.method import Group, Sample, Target, Unit
 
-Rounds = list[dict[str, Sample]]
-"""One mapping a round: method name to what it delivered."""
+Rounds = Sequence[Mapping[str, Sample]]
 
 
-def spread(values: list[float]) -> dict[str, float]:
+def spread(values: Sequence[float]) -> dict[str, float]:
     """Median, least and greatest."""
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
 
 
-def summary(rounds: Rounds, methods: list[Method]) -> dict[str, Any]:
-    """Goodput and loss of each method, and ours over each peer, taken round by round.
-
-    A ratio compares two runs of one round, minutes apart at most, so that a machine that drifts
-    moves both.
-    """
-    ran = [m for m in methods if all(m.name in r for r in rounds)]
-    rows = {
-        m.name: {
-            "what": m.what,
-            "gbps": spread([r[m.name].goodput_bps / 1e9 for r in rounds]),
-            "loss": spread([r[m.name].loss for r in rounds]),
-        }
-        for m in ran
-    }
-    ratios = {
-        f"{own.name}/{peer.name}": spread(
-            [r[own.name].goodput_bps / max(1.0, r[peer.name].goodput_bps) for r in rounds]
-        )
-        for own in ran
-        if own.ours
-        for peer in ran
-        if not peer.ours
-    }
-    return {"methods": rows, "ratios": ratios}
-
-
-def document(
-    rounds: Rounds, methods: list[Method], failed: dict[str, str], where: dict[str, Any]
+def group_document(
+    group: Group, rounds: Rounds, missing: Mapping[str, str], wrong: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Everything that was measured, as one JSON object."""
+    """A group as JSON: its rows, its targets, all samples, and what did not run."""
+    rows: dict[str, Any] = {}
+    for method in group.methods:
+        samples = [r[method.name] for r in rounds if method.name in r]
+        if method.name not in wrong and samples:
+            rows[method.name] = {"what": method.what, "figures": _figures(samples)}
     return {
-        "start": {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "kernel": platform.release(),
-            "machine": platform.machine(),
-            "cores": os.cpu_count(),
-            **where,
-        },
+        "title": group.title,
+        "columns": list(group.columns),
+        "rows": rows,
+        "targets": [
+            found for t in group.targets if (found := _judge(t, rounds, rows)) is not None
+        ],
         "rounds": [
-            {
-                n: {"gbps": s.goodput_bps / 1e9, "loss": s.loss, "detail": s.detail}
-                for n, s in r.items()
-            }
+            {name: {"figures": s.figures, "detail": s.detail} for name, s in r.items()}
             for r in rounds
         ],
-        "end": summary(rounds, methods) if rounds else {},
-        "not_run": {m.name: m.missing for m in methods if m.missing} | failed,
+        "missing": dict(missing),
+        "wrong": dict(wrong),
     }
 
 
-def table(doc: dict[str, Any]) -> str:
-    """The same for people; Gbit/s of user data that arrived."""
-    lines = [f"{'':12} {'Gbit/s':>7} {'min':>6} {'max':>6} {'loss %':>7}"]
-    for name, row in doc["end"].get("methods", {}).items():
-        g = row["gbps"]
-        figures = f"{g['median']:7.2f} {g['min']:6.2f} {g['max']:6.2f}"
-        lines.append(f"{name:12} {figures} {row['loss']['median'] * 100:7.2f}  {row['what']}")
-    ratios = doc["end"].get("ratios", {})
-    if ratios:
-        lines += ["", f"{'ratio in one round':24} {'median':>7} {'min':>6} {'max':>6}"]
-    for name, r in ratios.items():
-        lines.append(f"{name:24} {r['median']:7.2f} {r['min']:6.2f} {r['max']:6.2f}")
-    lines += [f"not run: {name}: {why}" for name, why in doc["not_run"].items()]
+def _figures(samples: Sequence[Sample]) -> dict[Unit, dict[str, float]]:
+    units = [u for u in Unit if all(u in s.figures for s in samples)]
+    return {u: spread([s.figures[u] for s in samples]) for u in units}
+
+
+def _judge(target: Target, rounds: Rounds, rows: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What was measured for a target; None when one side of it did not run.
+
+    A ratio compares two runs of one round, a minute apart at most, so that a machine that drifts
+    moves both.
+    """
+    names = (target.ours,) if target.peer is None else (target.ours, target.peer)
+    if any(name not in rows for name in names):
+        return None
+    values = []
+    for samples in rounds:
+        found = [samples[n].figures[target.unit] for n in names if _has(samples, n, target.unit)]
+        if len(found) == len(names) and (len(found) == 1 or found[1] > 0):
+            values.append(found[0] if len(found) == 1 else found[0] / found[1])
+    if not values:
+        return None
+    measured = spread(values)
+    return {
+        "what": target.what,
+        "wanted": target.wanted,
+        "at_least": target.at_least,
+        "measured": measured,
+        "met": target.met(measured["median"]),
+    }
+
+
+def _has(samples: Mapping[str, Sample], name: str, unit: Unit) -> bool:
+    return name in samples and unit in samples[name].figures
+
+
+# -- for people --------------------------------------------------------------------------------
+
+
+def number(value: float) -> str:
+    """At least three digits that mean something, never an exponent."""
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if value >= 100 or not value else f"{value:.{2 if value >= 0.1 else 4}f}"
+
+
+def show(document: Mapping[str, Any]) -> str:
+    """All of it as text."""
+    parts = [group_table(group) for group in document["groups"].values()]
+    parts.append(target_table(document))
+    if document["interrupted"]:
+        parts.append("interrupted: what is above was complete by then")
+    return "\n\n".join(part for part in parts if part)
+
+
+def group_table(group: Mapping[str, Any]) -> str:
+    """The rows of one group: medians, and the range of the first column."""
+    seen = {unit for row in group["rows"].values() for unit in row["figures"]}
+    columns = [c for c in group["columns"] if c in seen]
+    lines = [group["title"]]
+    if columns:
+        heads = "".join(f"{c:>11}" for c in columns[1:])
+        lines.append(f"  {'':18}{columns[0]:>9} {'min..max':>15}{heads}")
+    for name, row in group["rows"].items():
+        lines.append(f"  {name:18}{_cells(row['figures'], columns)}  {row['what']}")
+    for why in ("missing", "wrong"):
+        lines += [f"  {name:18}{why}: {text}" for name, text in group[why].items()]
+    return "\n".join(lines)
+
+
+def _cells(figures: Mapping[str, Any], columns: Sequence[str]) -> str:
+    first = figures.get(columns[0])
+    cells = f"{'':>25}"
+    if first:
+        least, most = number(first["min"]), number(first["max"])
+        cells = f"{number(first['median']):>9} {least + '..' + most:>15}"
+    for column in columns[1:]:
+        cell = figures.get(column)
+        cells += f"{number(cell['median']) if cell else '':>11}"
+    return cells
+
+
+def target_table(document: Mapping[str, Any]) -> str:
+    """What is wanted, what was measured, and whether that is enough."""
+    targets = [t for g in document["groups"].values() for t in g["targets"]]
+    if not targets:
+        return ""
+    lines = [f"{'Targets':50}{'wanted':>10}{'measured':>10} {'min..max':>15}"]
+    for t in targets:
+        measured = t["measured"]
+        wanted = (">= " if t["at_least"] else "<= ") + number(t["wanted"])
+        between = f"{number(measured['min'])}..{number(measured['max'])}"
+        lines.append(
+            f"{t['what']:50}{wanted:>10}{number(measured['median']):>10} {between:>15}"
+            f"  {'met' if t['met'] else 'MISSED'}"
+        )
     return "\n".join(lines)

@@ -82,16 +82,20 @@ class Process:
 
     def result(self, seconds: float) -> dict[str, Any]:
         """What it reports when it ends by itself, within so much time."""
-        try:
-            text = self._popen.communicate(timeout=seconds)[0]
-        except subprocess.TimeoutExpired:
-            raise PlayError(f"the {self.name} did not end within {seconds:.0f} s") from None
+        text = self.text(seconds)
         try:
             report: dict[str, Any] = json.loads(text)
         except ValueError:
             said = f"{text[:100]!r} ({len(text)} characters), {self._complaint()}"
             raise PlayError(f"the {self.name} made no report: {said}") from None
         return report
+
+    def text(self, seconds: float) -> str:
+        """All it has printed when it ends by itself, within so much time."""
+        try:
+            return self._popen.communicate(timeout=seconds)[0]
+        except subprocess.TimeoutExpired:
+            raise PlayError(f"the {self.name} did not end within {seconds:.0f} s") from None
 
     def kill(self) -> None:
         """End it and what it started, now."""
