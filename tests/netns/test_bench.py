@@ -7,23 +7,65 @@ import sys
 
 import pytest
 
-from tools.bench.methods import BARE, ROOT
+from tools.bench.bare import BARE
+from tools.bench.method import Unit
+from tools.scorecard.stage import ROOT
 
 pytestmark = pytest.mark.netns
 
+CASES = {
+    "spray": ("mrc-single,bare-single", Unit.GBPS),
+    "raw": ("mrc-raw,bare-raw", Unit.GBPS),
+    "bulk256": ("mrc,bare-gso15", Unit.GBPS),
+    "mtu1500": ("mrc-1024,bare-gso16", Unit.GBPS),
+    "latency": ("bare-ping,mrc-c,mrc-uvloop", Unit.P50),
+    "small": ("mrc-c,mrc-python", Unit.MWRITES),
+}
 
-@pytest.mark.parametrize("link", ["veth", "fabric"])
-def test_a_short_run_gives_rows_and_ratios(netns, tmp_path, link):
+
+def bench(out, *options):
+    command = [sys.executable, "-m", "tools.bench", "--quick", "--json", str(out), *options]
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=150, check=False
+    )
+
+
+@pytest.mark.slow
+def test_a_quick_run_gives_rows_and_ratios(netns, tmp_path):
     assert BARE.exists(), "make build/bench/bare"
     out = tmp_path / "out.json"
-    command = [sys.executable, "-m", "tools.bench", "--quick", "--json", str(out)]
-    command += ["--only", "mrc", "--only", "bare-single", *["--fabric"] * (link == "fabric")]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=90, check=False
-    )
+    rows = sorted({name for names, _ in CASES.values() for name in names.split(",")})
+    done = bench(out, "--only", ",".join(CASES), "--rows", ",".join(rows))
     assert done.returncode == 0, done.stdout + done.stderr
-    doc = json.loads(out.read_text())
-    assert doc["start"]["link"] == link
-    assert doc["not_run"] == {}
-    assert set(doc["end"]["methods"]) == {"mrc", "bare-single"}
-    assert doc["end"]["ratios"]["mrc/bare-single"]["median"] > 0
+    assert "about" in done.stderr  # how long, before it begins
+    document = json.loads(out.read_text())
+    assert set(document["groups"]) == set(CASES)
+    for name, (names, unit) in CASES.items():
+        found = document["groups"][name]
+        assert found["wrong"] == {}
+        assert set(names.split(",")) <= set(found["rows"])
+        for row in names.split(","):
+            assert found["rows"][row]["figures"][unit]["median"] > 0, (name, row)
+    judged = {t["what"] for g in document["groups"].values() for t in g["targets"]}
+    assert "raw uSID / bare raw loop" in judged
+    again = bench(tmp_path / "again.json", "--join", str(out))
+    assert again.stdout == done.stdout
+
+
+def test_without_a_network_it_runs_as_well(tmp_path):
+    out = tmp_path / "out.json"
+    done = bench(out, "--only", "mem,alone,evscale", "--rows",
+                 "mem-c,mem-python,idle-qp,icrc,import,evs-16-64,evs-4096-64")  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    document = json.loads(out.read_text())
+    targets = {t["what"]: t for g in document["groups"].values() for t in g["targets"]}
+    assert targets["4,096 entropy values / 16, writes of 64"]["measured"]["median"] > 0
+    assert targets["import mrc brings scapy"]["met"]
+    assert not (tmp_path / "out.json").read_text().count("NaN")
+
+
+def test_what_is_no_result_is_refused(tmp_path):
+    (tmp_path / "old.json").write_text('{"schema": 1}')
+    done = bench(tmp_path / "out.json", "--join", str(tmp_path / "old.json"))
+    assert done.returncode == 4
+    assert "no result" in done.stderr

@@ -9,7 +9,16 @@ from typing import Any
 from tools.bench import peers
 from tools.bench.bare import CRC, LOAD, bare, bare_raw, longest_train, ping
 from tools.bench.method import Group, Method, Target, Unit
-from tools.bench.ours import application, command, library, mem, mem_library, no_thread_mode, once
+from tools.bench.ours import (
+    application,
+    command,
+    library,
+    mem,
+    mem_library,
+    no_thread_mode,
+    no_thread_option,
+    once,
+)
 
 FULL, SMALL_MTU, SMALL = 4096, 1024, 64
 """Bytes of data in a packet: path MTUs, and a small write."""
@@ -17,7 +26,6 @@ U = Unit
 BULK = (U.GBPS, U.LOSS, U.SEND, U.RECV, U.CPU)
 OURS = (*BULK, U.TRAIN)
 IPERF = ("iperf3",)
-THREAD = "--thread"
 
 IMPORT = """
 import json, sys, time
@@ -59,7 +67,7 @@ def _bulk(evs: int) -> Group:
     title = f"Bulk: 1 MB writes, one queue pair, {evs} SRv6 lanes, trains as they come"
     rows = (
         Method("mrc", "mrc-send as it is", command(evs=evs)),
-        Method("mrc-thread", "the same, thread mode", command(evs=evs, both=(THREAD,)),
+        Method("mrc-thread", "the same, thread mode", command(evs=evs, pump="thread"),
                no_thread_mode),
         _gso(evs),
         _tcp(),
@@ -90,8 +98,7 @@ def _spray() -> Group:
 
 def _raw() -> Group:
     rows = (
-        Method("mrc-raw", "mrc-send --backend raw, uSID", command(raw=True, evs=16,
-               both=())),
+        Method("mrc-raw", "mrc-send --backend raw, uSID", command(raw=True)),
         Method("bare-raw", "bare loop: one raw socket each, the same headers", bare_raw(FULL)),
     )  # fmt: skip
     wanted = (Target("raw uSID / bare raw loop", U.GBPS, "mrc-raw", "bare-raw", 0.90),)
@@ -113,9 +120,7 @@ def _trains() -> Group:
 
 
 def _evs() -> Group:
-    rows = tuple(
-        Method(f"mrc-evs-{n}", f"mrc-send -e {n}", command(evs=n)) for n in (1, 16, 256)
-    )
+    rows = tuple(Method(f"mrc-evs-{n}", f"mrc-send -e {n}", command(evs=n)) for n in (1, 16, 256))
     return Group("evs", "Numbers of entropy values", "fabric", rows, OURS)
 
 
@@ -167,9 +172,9 @@ def _sizes() -> Group:
 
 def _ways() -> Group:
     rows = (
-        Method("mrc-uvloop", "loop mode on uvloop", command(both=("--loop", "uvloop"))),
-        Method("mrc-asyncio", "loop mode on asyncio", command(both=("--loop", "asyncio"))),
-        Method("mrc-thread", "thread mode", command(both=(THREAD,)), no_thread_mode),
+        Method("mrc-uvloop", "loop mode on uvloop", command(loop="uvloop", pump="loop")),
+        Method("mrc-asyncio", "loop mode on asyncio", command(loop="asyncio", pump="loop")),
+        Method("mrc-thread", "thread mode", command(pump="thread"), no_thread_mode),
         Method("mrc-verify", "the receiver compares every byte", command("--verify")),
         Method("mrc-no-cc", "no congestion control", command("--cc", "none")),
         Method("mrc-c", "an application in C on the pump", application()),
@@ -207,7 +212,7 @@ def _latency() -> Group:
         Method("mrc-uvloop", "await write(), uvloop", library("latency", "uvloop")),
         Method("mrc-asyncio", "await write(), asyncio", library("latency", "asyncio")),
         Method("mrc-thread", "await write(), thread mode",
-               library("latency", "uvloop", thread=True), no_thread_mode),
+               library("latency", "uvloop", pump="thread"), no_thread_option),
         Method("mrc-c", "an application in C that waits in the pump",
                application("-s", str(SMALL), "-d", "1", latency=True)),
     )  # fmt: skip
@@ -230,12 +235,13 @@ def _small() -> Group:
         Method("mrc-c", "an application in C on the pump", application(*deep)),
         Method("mrc-python", "write_nowait(), uvloop", library("pipelined", "uvloop", depth=1024)),
         Method("mrc-thread", "write_nowait(), thread mode",
-               library("pipelined", "uvloop", depth=1024, thread=True), no_thread_mode),
+               library("pipelined", "uvloop", depth=1024, pump="thread"), no_thread_option),
         _single(16, SMALL),
         _gso(16, 16, SMALL),
     )  # fmt: skip
     wanted = (
         Target("64 B writes / bare sendmmsg loop", U.MWRITES, "mrc-c", "bare-single", 0.9),
+        Target("64 B writes / bare GSO loop", U.MWRITES, "mrc-c", "bare-gso16", 0.9),
     )
     title = "64 B writes, pipelined, 16 lanes of one veth"
     return Group("small", title, "veth", rows, (U.MWRITES, U.SEND, U.RECV, U.LOSS), wanted)

@@ -24,6 +24,7 @@ JUMBO = 9500
 """MTU of links in bytes: a 4096-byte packet with every header fits."""
 STANDARD = 1500
 
+IPV4 = ("192.0.2.1", "192.0.2.2")
 SPORT_BASE = 49152
 LANES_MAX = 256
 RULE_PREF = 900
@@ -51,6 +52,8 @@ class Link:
     """The receiver's, for all other protocols; the same wire leads there."""
     netdev: Path
     """The receiver's table of interfaces, readable from here."""
+    ipv4_address: str = ""
+    """The receiver's, for tools that know no IPv6; empty where there is none."""
     outer: tuple[str, ...] = ()
     """uSID carriers to the receiver's raw socket; empty where there is no SRv6."""
     profiles: tuple[Path, ...] = ()
@@ -132,8 +135,11 @@ def veth(mtu: int) -> Iterator[Link]:
         for name in "ab":
             wait_for(partial(up, name), 5, "carrier of the veth")
         with resident(partial(inside, "b")) as netdev:
+            hosts = partial(inside, "a"), partial(inside, "b")
+            for host, own in zip(hosts, IPV4, strict=True):
+                output(host(["ip", "addr", "add", f"{own}/24", "dev", "v"]))
             to = "fd0b::2"
-            yield Link(f"veth {mtu}", partial(inside, "a"), partial(inside, "b"), to, to, netdev)
+            yield Link(f"veth {mtu}", *hosts, to, to, netdev, ipv4_address=IPV4[1])
     finally:
         holder.close()
 
@@ -190,8 +196,8 @@ def fabric() -> Iterator[Link]:
                 str(b.address),
                 str(plane_address(1, 1)),
                 netdev,
-                tuple(str(path.raw_carrier) for path in a.paths()),
-                profiles,
+                outer=tuple(str(path.raw_carrier) for path in a.paths()),
+                profiles=profiles,
             )
 
 

@@ -109,10 +109,7 @@ def steady(readings: list[Reading]) -> tuple[Reading, Reading] | None:
 
     None: shorter than a fifth of a second.
     """
-    rates = [
-        (b.rx_bytes - a.rx_bytes) / (b.t_s - a.t_s)
-        for a, b in pairwise(readings)
-    ]
+    rates = [(b.rx_bytes - a.rx_bytes) / (b.t_s - a.t_s) for a, b in pairwise(readings)]
     if not rates or max(rates) <= 0:
         return None
     fast = [i for i, rate in enumerate(rates) if rate >= max(rates) / 2]

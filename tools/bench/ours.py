@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from mrc.options import OptionArgs
 from tools.bench.bare import LOAD, round_trips
 from tools.bench.link import SPORT_BASE, BenchError, pinned, wait_listening
 from tools.bench.meter import Meter
@@ -19,24 +20,36 @@ from tools.scorecard.process import Process
 
 COMMAND_PORT = 18515
 SEND, RECV = (Path(sys.executable).parent / name for name in ("mrc-send", "mrc-recv"))
-THREAD = "--thread"
-"""The option of the commands that lets a thread in C turn the engine."""
+PUMP = "--pump"
+"""The option of the commands that says who moves packets: the event loop, or a thread in C."""
 
 
 @functools.cache
-def _options_of_send() -> str:
-    return subprocess.run([str(SEND), "--help"], capture_output=True, text=True, check=True).stdout
+def _has_pump() -> bool:
+    shown = subprocess.run([str(SEND), "--help"], capture_output=True, text=True, check=True)
+    return PUMP in shown.stdout
 
 
 def no_thread_mode() -> str:
-    """Why thread mode cannot be measured; empty when it can."""
-    return "" if THREAD in _options_of_send() else f"mrc-send has no {THREAD} yet"
+    """Why the commands cannot be measured in thread mode; empty when they can."""
+    return "" if _has_pump() else f"mrc-send has no {PUMP} yet"
 
 
-def command(*send: str, both: tuple[str, ...] = (), evs: int = 16, raw: bool = False) -> Run:
-    """One run of the commands. ``send`` are further options of mrc-send, ``both`` of both."""
+def no_thread_option() -> str:
+    """Why the library cannot be measured in thread mode; empty when it can."""
+    known = OptionArgs.__annotations__
+    return "" if "pump" in known else "connect() has no option for it yet"
+
+
+def command(*send: str, loop: str = "", pump: str = "", evs: int = 16, raw: bool = False) -> Run:
+    """One run of the commands as they are by default, but for what is given.
+
+    ``send`` are further options of mrc-send; ``loop`` and ``pump`` are for both ends.
+    """
 
     def run(place: Place) -> Sample:
+        both = ["--loop", loop] if loop else []
+        both += [PUMP, pump] if pump and _has_pump() else []
         link, cores = place.link, place.cores
         gives = [str(SEND), link.address, "--json", "-t", str(place.seconds), "-i", "0"]
         takes = [str(RECV), "-B", link.address, "-1", "--json", "-i", "0", *both]
@@ -83,7 +96,12 @@ def _sample(document: dict[str, Any], meter: Meter) -> Sample:
 
 
 def library(mode: str, loop: str, payload: int = 64, **options: Any) -> Run:
-    """Writes through the library, ``latency`` or ``pipelined``, on an event loop by name."""
+    """Writes through the library, ``latency`` or ``pipelined``, on an event loop by name.
+
+    Who moves packets is the event loop unless ``options`` say otherwise.
+    """
+    if not no_thread_option():
+        options.setdefault("pump", "loop")
 
     def run(place: Place) -> Sample:
         common = [place.link.address, str(PORT), json.dumps(options), loop]

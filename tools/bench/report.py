@@ -30,9 +30,7 @@ def group_document(
         "title": group.title,
         "columns": list(group.columns),
         "rows": rows,
-        "targets": [
-            found for t in group.targets if (found := _judge(t, rounds, rows)) is not None
-        ],
+        "targets": [found for t in group.targets if (found := _judge(t, rounds, rows)) is not None],
         "rounds": [
             {name: {"figures": s.figures, "detail": s.detail} for name, s in r.items()}
             for r in rounds
