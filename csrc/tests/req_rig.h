@@ -12,6 +12,7 @@ enum {
     REQ_START = 100,                         /* first PSN */
     REQ_OUT_MAX = 2048,
 };
+enum { WRITE = MRC_WR_RDMA_WRITE, WIMM = MRC_WR_RDMA_WRITE_WITH_IMM };
 
 /* What the requester sent last, decoded; payload is that of the region. */
 static struct mrc_tx_pkt req_raw[REQ_OUT_MAX];
@@ -108,6 +109,19 @@ static inline struct mrc_pkt req_sack(const struct rig *r, uint32_t cack, uint32
     return p;
 }
 
+/* The answer to a probe, one of ours or of the path table's. */
+static inline struct mrc_pkt req_probe_answer(const struct rig *r, const struct mrc_pkt *probe,
+                                              uint32_t ev, uint32_t cack, uint32_t rcvd)
+{
+    struct mrc_pkt f = req_sack(r, cack, cack, rcvd);
+    f.pr = true;
+    f.ack_psn_offset = 0;
+    f.probe_id = probe->probe_id;
+    f.tx_timestamp = probe->tx_timestamp;
+    f.entropy = ev;
+    return f;
+}
+
 static inline void req_hear_sack(struct rig *r, uint32_t cack, uint32_t ack, uint32_t rcvd)
 {
     const struct mrc_pkt p = req_sack(r, cack, ack, rcvd);
@@ -119,6 +133,15 @@ static inline void req_hear_ack(struct rig *r, uint32_t psn)
     struct mrc_pkt p = req_answer(r, MRC_OP_ACK);
     p.psn = psn & 0xFFFFFF;
     req_hear(r, &p);
+}
+
+/* What the requester thinks of a PSN: ACKED below unack, FREE when it was never sent. */
+static inline uint8_t req_state_of(const struct rig *r, uint32_t psn)
+{
+    const struct mrc_slot *s = mrc_txtrack_find(&req_of(r)->tx, mrc_psn(psn));
+    if (!mrc_psn_after(mrc_psn(psn), req_of(r)->tx.unack))
+        return MRC_SLOT_ACKED;
+    return s != NULL ? s->state : MRC_SLOT_FREE;
 }
 
 /* The EV that the last copy of this PSN left on. */

@@ -107,7 +107,7 @@ static void req_open_rc(struct rig *r, uint32_t packets)
     req_open(r, MRC_CC_FIXED);
     req_qp(r)->attr.mode = MRC_MODE_RC;
     r->s[0].e->env.tclass_no_trim = 0x56; /* unlike the other classes */
-    req_post(r, 1, packets * RIG_MTU, MRC_WR_RDMA_WRITE);
+    req_post(r, 1, packets * RIG_MTU, WRITE);
     CHECK_EQ(req_send(r), packets);
 }
 
@@ -158,7 +158,7 @@ TEST(gbn_req__one_loss_is_one_loss)
         struct rig r;
         req_open(&r, MRC_CC_NSCC);
         req_qp(&r)->attr.mode = MRC_MODE_RC;
-        req_post(&r, 1, (k == 0 ? 1 : 40) * RIG_MTU, MRC_WR_RDMA_WRITE);
+        req_post(&r, 1, (k == 0 ? 1 : 40) * RIG_MTU, WRITE);
         (void)req_send(&r);
         r.now += 600 * MRC_USEC;
         req_hear_nack(&r, REQ_START, MRC_NACK_PSN_OOR_WINDOW);

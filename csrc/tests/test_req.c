@@ -3,8 +3,6 @@
  * answers: test_req_feedback.c; time: test_req_time.c; losses: test_req_loss.c. */
 #include "req_rig.h"
 
-enum { WRITE = MRC_WR_RDMA_WRITE, WIMM = MRC_WR_RDMA_WRITE_WITH_IMM };
-
 /* ---- B.2.1: messages to packets ---- */
 
 TEST(req_tx__a_message_is_cut_into_packets)

@@ -3,7 +3,7 @@
  * ADR 72), and what counts up does not turn over (field reports 9, 22). */
 #include "req_rig.h"
 
-enum { WRITE = MRC_WR_RDMA_WRITE, T = 10, LINEAR = 3, EXP = 3 };
+enum { T = 10, LINEAR = 3, EXP = 3 };
 
 static mrc_ns whole_budget(void) { return (LINEAR + 1 + 2 + 4 + 8) * t0_of(T); }
 
@@ -20,11 +20,7 @@ static uint32_t only_probes_arrive(struct rig *r, mrc_ns limit)
                 copies++;
                 continue;
             }
-            struct mrc_pkt f = req_sack(r, REQ_START - 1, REQ_START - 1, 0);
-            f.pr = true;
-            f.ack_psn_offset = 0;
-            f.probe_id = req_out[i].probe_id;
-            f.tx_timestamp = req_out[i].tx_timestamp;
+            const struct mrc_pkt f = req_probe_answer(r, &req_out[i], RIG_EV0, REQ_START - 1, 0);
             req_hear(r, &f);
         }
         r->now = mrc_max64(r->now, mrc_min64(mrc_engine_deadline(r->s[0].e), limit));

@@ -2,15 +2,7 @@
 /* Requester: what counts as lost before a timer says so (MRC B.10; ADR 30, 33, 70). */
 #include "req_rig.h"
 
-enum { WRITE = MRC_WR_RDMA_WRITE, LOST = MRC_SLOT_LOST, FLYING = MRC_SLOT_INFLIGHT };
-
-static uint8_t state_of(const struct rig *r, uint32_t psn)
-{
-    const struct mrc_slot *s = mrc_txtrack_find(&req_of(r)->tx, mrc_psn(psn));
-    if (!mrc_psn_after(mrc_psn(psn), req_of(r)->tx.unack))
-        return MRC_SLOT_ACKED;
-    return s != NULL ? s->state : MRC_SLOT_FREE;
-}
+enum { LOST = MRC_SLOT_LOST, FLYING = MRC_SLOT_INFLIGHT };
 
 static uint16_t entry_of(const struct rig *r, uint32_t psn)
 {
@@ -55,7 +47,7 @@ TEST(req_infer__a_later_arrival_on_the_same_ev_is_proof)
     const int64_t before = r.s[0].cc.inflight;
     hear_bits(&r, others, (uint16_t)bits_set(others));
     for (uint32_t i = 0; i < 32; i++)
-        CHECK_EQ(state_of(&r, REQ_START + i), (others >> i & 1) != 0 ? MRC_SLOT_ACKED : LOST);
+        CHECK_EQ(req_state_of(&r, REQ_START + i), (others >> i & 1) != 0 ? MRC_SLOT_ACKED : LOST);
     CHECK_EQ(mrc_path_state(r.s[0].path, ev), MRC_EV_ASSUMED_BAD); /* S8: at once */
     CHECK_EQ(req_qp(&r)->stats.losses_inferred, 32 - bits_set(others));
     CHECK_EQ(r.s[0].cc.inflight, before - (32 - bits_set(others)) * REQ_NOMINAL);
@@ -74,7 +66,7 @@ TEST(req_infer__a_gap_between_paths_is_no_loss) /* field report 16 */
             others |= 1ull << i;
     hear_bits(&r, others, (uint16_t)bits_set(others));
     for (uint32_t i = 0; i < 32; i++)
-        CHECK_EQ(state_of(&r, REQ_START + i), (others >> i & 1) != 0 ? MRC_SLOT_ACKED : FLYING);
+        CHECK_EQ(req_state_of(&r, REQ_START + i), (others >> i & 1) != 0 ? MRC_SLOT_ACKED : FLYING);
     req_close(&r);
 }
 
@@ -94,7 +86,7 @@ TEST(req_infer__classes_are_compared_apart)
     f.rtx = true; /* the copy, which left last, is here */
     req_hear(&r, &f);
     for (uint32_t i = 1; i < 4; i++)
-        CHECK_EQ(state_of(&r, REQ_START + i), FLYING);
+        CHECK_EQ(req_state_of(&r, REQ_START + i), FLYING);
     req_close(&r);
 }
 
@@ -109,7 +101,7 @@ TEST(req_infer__no_proof_no_loss)
     req_hear(&r, &f);
     for (uint32_t i = 1; i < 99; i++)
         if (entry_of(&r, REQ_START + i) == ev)
-            CHECK_EQ(state_of(&r, REQ_START + i), FLYING);
+            CHECK_EQ(req_state_of(&r, REQ_START + i), FLYING);
     req_close(&r);
 }
 
@@ -131,7 +123,7 @@ TEST(req_infer__much_later_departures_that_arrived_are_proof) /* B.10's age rule
         (void)mrc_engine_tx(r.s[0].e, req_raw, 8, r.now);
         CHECK_EQ(req_of(&r)->tx.max_sent.v, REQ_START + 8);
         hear_bits(&r, 0x101, 2); /* the first, and the late one */
-        CHECK_EQ(state_of(&r, gap), late != 0 ? LOST : FLYING);
+        CHECK_EQ(req_state_of(&r, gap), late != 0 ? LOST : FLYING);
         req_close(&r);
     }
 }
@@ -184,7 +176,7 @@ TEST(req_recovery__guarded_takes_a_wide_gap_and_lateness)
     for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
         struct rig r;
         wide_gap(&r, 700, row[k].ooo, MRC_RECOVERY_GUARDED, row[k].age);
-        CHECK_EQ(state_of(&r, REQ_START), row[k].want);
+        CHECK_EQ(req_state_of(&r, REQ_START), row[k].want);
         req_close(&r);
     }
 }
@@ -193,14 +185,14 @@ TEST(req_recovery__off_and_plain)
 {
     struct rig r;
     wide_gap(&r, 700, 600, MRC_RECOVERY_OFF, 2200 * MRC_USEC);
-    CHECK_EQ(state_of(&r, REQ_START), FLYING);
+    CHECK_EQ(req_state_of(&r, REQ_START), FLYING);
     CHECK(!req_of(&r)->recovering);
     req_close(&r);
     wide_gap(&r, 700, 511, MRC_RECOVERY_PLAIN, 200 * MRC_USEC);
-    CHECK_EQ(state_of(&r, REQ_START), FLYING);
+    CHECK_EQ(req_state_of(&r, REQ_START), FLYING);
     req_close(&r);
     wide_gap(&r, 700, 512, MRC_RECOVERY_PLAIN, 200 * MRC_USEC);
-    CHECK_EQ(state_of(&r, REQ_START), LOST);
+    CHECK_EQ(req_state_of(&r, REQ_START), LOST);
     CHECK(req_of(&r)->recovering);
     CHECK_EQ(req_of(&r)->recovery_psn.v, req_of(&r)->tx.max_sent.v);
     req_close(&r);
@@ -251,14 +243,14 @@ TEST(req_recovery__each_once_up_to_a_window_until_the_end_is_reached)
     req_of(&r)->recovery = MRC_RECOVERY_PLAIN;
     hear_bits(&r, 1ull << 5, 30);
     for (uint32_t i = 0; i < 60; i++)
-        CHECK_EQ(state_of(&r, REQ_START + i), i == 5 ? MRC_SLOT_ACKED : i < 20 ? LOST : FLYING);
+        CHECK_EQ(req_state_of(&r, REQ_START + i), i == 5 ? MRC_SLOT_ACKED : i < 20 ? LOST : FLYING);
     r.s[0].cc.inflight = 0;
     CHECK_EQ(req_send(&r) >= 19, true);
     hear_bits(&r, 1ull << 6, 31); /* those have been sent again since: not once more */
     for (uint32_t i = 0; i < 20; i++)
-        CHECK(state_of(&r, REQ_START + i) != LOST);
+        CHECK(req_state_of(&r, REQ_START + i) != LOST);
     req_hear_sack(&r, REQ_START + 29, REQ_START + 29, 0); /* the window moves on */
-    CHECK_EQ(state_of(&r, REQ_START + 35), LOST);
+    CHECK_EQ(req_state_of(&r, REQ_START + 35), LOST);
     CHECK(req_of(&r)->recovering);
     req_hear_sack(&r, REQ_START + 59, REQ_START + 59, 0);
     CHECK(!req_of(&r)->recovering);
@@ -272,7 +264,7 @@ TEST(req_lose__acknowledged_while_it_waits_to_leave_again) /* field report 19 */
     struct rig r;
     sprayed(&r, 4);
     req_hear_nack(&r, REQ_START + 2, MRC_NACK_TRIMMED_LASTHOP);
-    CHECK_EQ(state_of(&r, REQ_START + 2), LOST);
+    CHECK_EQ(req_state_of(&r, REQ_START + 2), LOST);
     req_hear_sack(&r, REQ_START + 3, REQ_START + 3, 3 * REQ_NOMINAL);
     CHECK_EQ(req_send(&r), 0);
     CHECK_EQ(mrc_txtrack_outstanding(&req_of(&r)->tx), 0);

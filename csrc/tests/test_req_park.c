@@ -10,13 +10,13 @@ TEST(req_timer__nothing_is_lent_that_may_still_be_on_its_way)
     req_of(&r)->timeout = 14;
     req_of(&r)->linear_cnt = 1;
     req_of(&r)->exp_cnt = 25;
-    req_post(&r, 1, RIG_MTU, MRC_WR_RDMA_WRITE);
+    req_post(&r, 1, RIG_MTU, WRITE);
     const struct mrc_cc *cc = req_qp(&r)->cc;
     CHECK_EQ(req_send(&r), 1);
     for (int i = 0; i < 3; i++)
         CHECK(next_data(&r, MRC_NEVER - 1) != MRC_NEVER);
     req_wait(&r, t0_of(14) / 2);
-    req_post(&r, 1, RIG_MTU, MRC_WR_RDMA_WRITE);
+    req_post(&r, 1, RIG_MTU, WRITE);
     CHECK_EQ(req_send(&r), 1);
     req_wait(&r, t0_of(14) - 1); /* the old one has been out for longer */
     CHECK_EQ(cc->inflight, 2 * REQ_NOMINAL);
@@ -37,7 +37,7 @@ TEST(req_timer__the_window_is_lent_while_the_peer_is_awaited)
     req_of(&r)->timeout = 14;
     req_of(&r)->linear_cnt = 1;
     req_of(&r)->exp_cnt = 25;
-    req_post(&r, 1, RIG_MTU, MRC_WR_RDMA_WRITE);
+    req_post(&r, 1, RIG_MTU, WRITE);
     const struct mrc_cc *cc = req_qp(&r)->cc;
     CHECK_EQ(req_send(&r), 1);
     for (int i = 0; i < 3; i++) /* T0, T0, 2 x T0 from here */
@@ -50,7 +50,7 @@ TEST(req_timer__the_window_is_lent_while_the_peer_is_awaited)
     CHECK_EQ(cc->inflight, 0);
     const int64_t others = (int64_t)mrc_cc_cwnd(cc) - REQ_NOMINAL; /* what they may use of it now */
     mrc_cc_release(req_qp(&r)->cc, -others - 1);
-    req_post(&r, 1, RIG_MTU, MRC_WR_RDMA_WRITE);
+    req_post(&r, 1, RIG_MTU, WRITE);
     for (size_t n = req_send(&r), i = 0; i < n; i++)
         CHECK(!is_data(&req_out[i])); /* its own is used as before */
     CHECK_EQ(cc->inflight, others + 1);

@@ -10,7 +10,7 @@ static void room_open(struct rig *r, uint32_t packets)
     req_open(r, MRC_CC_FIXED);
     req_of(r)->timeout = TIMEOUT;
     req_of(r)->exp_cnt = 25;
-    req_post(r, 1, packets * RIG_MTU, MRC_WR_RDMA_WRITE);
+    req_post(r, 1, packets * RIG_MTU, WRITE);
     CHECK_EQ(req_send(r), packets);
 }
 

@@ -3,7 +3,6 @@
  * H16), round trips (E.7). */
 #include "req_rig.h"
 
-enum { WRITE = MRC_WR_RDMA_WRITE, WIMM = MRC_WR_RDMA_WRITE_WITH_IMM };
 #define TURN_NS ((mrc_ns)65536 * 128) /* of a timestamp */
 
 static const struct mrc_pkt *next_probe(struct rig *r, mrc_ns limit)
@@ -257,18 +256,6 @@ TEST(req_ack__a_peer_that_never_acknowledges_ends_it) /* B.9's budget */
 
 /* ---- B.11: probes ---- */
 
-static struct mrc_pkt answer_to_probe(const struct rig *r, const struct mrc_pkt *probe, uint32_t ev,
-                                      uint32_t cack, uint32_t rcvd)
-{
-    struct mrc_pkt f = req_sack(r, cack, cack, rcvd);
-    f.pr = true;
-    f.ack_psn_offset = 0;
-    f.probe_id = probe->probe_id;
-    f.tx_timestamp = probe->tx_timestamp;
-    f.entropy = ev;
-    return f;
-}
-
 TEST(req_probe__the_tail_is_probed_soon_and_then_less_often)
 {
     struct rig r;
@@ -339,7 +326,7 @@ TEST(req_probe__a_lost_tail_is_repaired_without_the_timer)
         const uint32_t ev = req_raw[0].ev;
         const struct mrc_pkt probe = req_out[0];
         r.now += queued != 0 ? 1200 * MRC_USEC : 300 * MRC_USEC;
-        const struct mrc_pkt f = answer_to_probe(&r, &probe, ev, REQ_START + 1, 2 * REQ_NOMINAL);
+        const struct mrc_pkt f = req_probe_answer(&r, &probe, ev, REQ_START + 1, 2 * REQ_NOMINAL);
         req_hear(&r, &f);
         const size_t n = req_send(&r);
         uint32_t again = 0;
@@ -377,7 +364,7 @@ TEST(req_probe__an_answer_counts_for_an_ev_that_is_assumed_bad)
     req_hear(&r, &f);
     for (uint32_t i = 0; i < 3 && i < n; i++) {
         CHECK_EQ(mrc_path_state(r.s[0].path, 0), MRC_EV_ASSUMED_BAD);
-        f = answer_to_probe(&r, &on[i], RIG_EV0, REQ_START, 0);
+        f = req_probe_answer(&r, &on[i], RIG_EV0, REQ_START, 0);
         req_hear(&r, &f);
     }
     CHECK_EQ(mrc_path_state(r.s[0].path, 0), MRC_EV_GOOD);
@@ -394,7 +381,7 @@ TEST(req_probe__a_lost_last_sack_is_told_again)
     CHECK(next_probe(&r, r.now + 2 * MRC_MSEC) != NULL);
     const struct mrc_pkt *probe = &req_out[0];
     r.now += 300 * MRC_USEC;
-    struct mrc_pkt f = answer_to_probe(&r, probe, req_raw[0].ev, REQ_START + 2, 3 * REQ_NOMINAL);
+    struct mrc_pkt f = req_probe_answer(&r, probe, req_raw[0].ev, REQ_START + 2, 3 * REQ_NOMINAL);
     req_hear(&r, &f);
     CHECK_EQ(req_of(&r)->tx.unack.v, REQ_START + 2);
     CHECK_EQ(r.s[0].cc.inflight, 0);
@@ -559,7 +546,7 @@ TEST(req_rtt__base_is_probed_once_in_the_control_class)
     struct mrc_path_stats after;
     mrc_path_stats(r.s[0].path, ev, &before);
     const struct mrc_pkt f =
-        answer_to_probe(&r, &req_out[0], req_raw[0].ev, REQ_START, REQ_NOMINAL);
+        req_probe_answer(&r, &req_out[0], req_raw[0].ev, REQ_START, REQ_NOMINAL);
     r.now += 70 * MRC_USEC;
     req_hear(&r, &f);
     CHECK(r.s[0].cc.nscc.base_rtt_ns > 69999.0 && r.s[0].cc.nscc.base_rtt_ns < 70001.0);
