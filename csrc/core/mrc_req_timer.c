@@ -70,8 +70,9 @@ enum mrc_wc_status mrc_req_nack_retry(struct mrc_req *r, mrc_ns now, mrc_ns roun
 
 /* A timeout: wait longer for the next answer, and spend a retry. Packets that left one after the
  * other run out one after the other: within half an interval that is one event. A retry lasts a
- * whole interval: those that are out beside each other do not shorten the wait for the peer, which
- * is T(0), T(1), ... one after the other, however many they are. */
+ * whole interval, that of its own number: those that are out beside each other do not shorten the
+ * wait for the peer, which is T(0), T(1), ... one after the other, however many they are; and where
+ * the interval in force has run ahead of the retries they do not stretch it either. */
 static enum mrc_wc_status req_timed_out(struct mrc_req *r, mrc_ns now, mrc_ns interval_ns)
 {
     if (now - r->backoff_ns < interval_ns / 2)
@@ -79,7 +80,7 @@ static enum mrc_wc_status req_timed_out(struct mrc_req *r, mrc_ns now, mrc_ns in
     r->backoff_ns = now;
     if (r->backoff < 64)
         r->backoff++;
-    if (now - r->retry_spent_ns < interval_ns)
+    if (now - r->retry_spent_ns < mrc_min64(interval_ns, req_interval_ns(r, r->retry)))
         return MRC_WC_SUCCESS;
     r->retry_spent_ns = now;
     return req_spend_retry(r);

@@ -159,6 +159,26 @@ TEST(req_timer__never_shorter_than_the_reports_take) /* field report 17 */
     req_close(&r);
 }
 
+/* Packets that left a moment apart run out a moment apart: the retries follow the intervals all the
+ * same, or T would double without spending any, and a peer that is gone be awaited for hours. */
+TEST(req_timer__packets_a_moment_apart_do_not_stretch_the_budget)
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    const mrc_ns start = r.now;
+    for (uint32_t i = 0; i < 5; i++) {
+        req_post(&r, 1, RIG_MTU, WRITE);
+        CHECK_EQ(req_send(&r), 1);
+        r.now += 1;
+    }
+    while (next_data(&r, start + 1000 * t0_of(10)) != MRC_NEVER)
+        ;
+    CHECK_EQ(req_qp(&r)->attr.state, MRC_QPS_ERR);
+    CHECK(r.now - start >= (4 + 2 + 4 + 8) * t0_of(10));
+    CHECK(r.now - start <= 2 * (4 + 2 + 4 + 8) * t0_of(10));
+    req_close(&r);
+}
+
 /* B.9: an incast that trims many packets of one round trip must not kill the queue pair. */
 TEST(req_retry__refusals_count_once_a_round_trip)
 {

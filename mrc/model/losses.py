@@ -8,7 +8,9 @@ chosen. A packet may be sent again when one of them holds; it must be when it wa
 from dataclasses import dataclass, field
 
 from mrc.model.retry import Schedule
-from mrc.model.txtrack import Sender, State
+from mrc.model.txtrack import Sender, Sent, State
+
+PROBE_COPIES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Losses:
     newest_ns: int = -1  # send time of the newest packet known received
     probes: dict[int, tuple[int, int]] = field(default_factory=dict)  # id: order, time
     probed_order: int = 0  # what left before this and is missing is lost (B.11)
+    news_ns: int = -1  # when something was last newly known received
     recovery: set[int] = field(default_factory=set)  # wide gap: missing below recovery_psn
     allowed: set[int] = field(default_factory=set)  # was in its present transmission
     expired: set[int] = field(default_factory=set)  # of these: by the timer
@@ -110,8 +113,16 @@ class Losses:
             or number in self.recovery
             or number in overtaken
             or self.newest_ns - sent.time_ns > here.base_rtt_ns + 4 * here.target_ns
-            or sent.order <= self.probed_order
+            or (sent.order <= self.probed_order and self._probes_may(sent))
         )
+
+    def _probes_may(self, sent: Sent) -> bool:
+        """Choice (ADR 72): answered probes ask for four copies of a packet that nobody reports.
+
+        Unless something arrived since the last one left: probes get through where data, which is
+        larger, may not, and then it is the timer that ends it.
+        """
+        return sent.rtx < PROBE_COPIES or self.news_ns >= sent.time_ns
 
     def must(self) -> set[int]:
         """Return what has to be sent again before anything new (B.2, B.7)."""

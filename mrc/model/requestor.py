@@ -9,12 +9,13 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 from mrc.model import psn, sack, wire
+from mrc.model.agreed import Setup
 from mrc.model.cutting import Message, Work, packet_of
-from mrc.model.ends import Completion, Drop, Ends, Status, header_of, nominal_bytes
+from mrc.model.ends import Completion, Drop, Status, header_of, nominal_bytes
 from mrc.model.flight import Flight
 from mrc.model.losses import Losses, Now
 from mrc.model.path import ForbiddenError, forbid
-from mrc.model.retry import Budget, Schedule
+from mrc.model.retry import Budget
 from mrc.model.txtrack import Sender
 from mrc.model.txtrack import State as Known
 from mrc.model.wire import NackReason, Op, Packet, Syndrome
@@ -28,22 +29,6 @@ NAKS: dict[int, Status] = {
     Syndrome.NAK_REMOTE_ACCESS: Status.REM_ACCESS_ERR,
     Syndrome.NAK_REMOTE_OPERATION: Status.REM_OP_ERR,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What the two sides agreed on for this direction."""
-
-    ends: Ends
-    sq_psn: int
-    mpr: int  # units of 128 PSNs: min(own, peer's)
-    mpr_max: int  # the device's
-    max_wimm: int  # min(own, peer's)
-    schedule: Schedule
-    sack_threshold: int = 16384  # the peer's
-    dynamic_mpr: bool = False
-    two_classes: bool = True  # retransmissions have a class of their own
-    timestamps: bool = False
 
 
 @dataclass(slots=True)
@@ -238,6 +223,7 @@ class Requestor:
         taken = kinds[Op(p.bth.opcode)](p, counted, here, failed=failed)
         if not self.track.packets or not self.track.in_state(Known.INFLIGHT):
             self.flight.idle()
+        self._patience(here)
         return taken
 
     def _on_sack(self, p: Packet, counted: frozenset[Drop], here: Now, *, failed: bool) -> bool:
@@ -278,12 +264,16 @@ class Requestor:
         """These are known to have arrived."""
         before = self.track.unack
         known = {n: s.time_ns for n, s in self.track.packets.items()}
+        once = {n for n, s in self.track.packets.items() if s.rtx == 0}
         news = self.track.on_sack(told, echoed)
         for number in news:
+            took = here.now - self.first_sent[number]
+            self.budget.reported(took, here.now, once=number in once)
             self.losses.arrived(number, known[number])
             self.flight.known(number)
         if news or self.track.unack > before:
             self.budget.progress(here.now)
+            self.losses.news_ns = here.now
 
     def _on_nack(self, p: Packet, counted: frozenset[Drop], here: Now, *, failed: bool) -> bool:
         """B.7."""
@@ -307,6 +297,7 @@ class Requestor:
             once = self.losses.nacked(number, neth.entropy, certain=soon)
             self.flight.refused(number, certain=certain)
             self.budget.nacked += once
+            self.budget.quiet_ns = here.now  # it has spoken, and is paid for otherwise
         if failed:
             self._exhausted(here)
         return open_
@@ -373,6 +364,18 @@ class Requestor:
         self.losses.look(here)
         if failed and self.error is None:
             self._exhausted(here)
+        if self.error is None:
+            self._patience(here)
+
+    def _patience(self, here: Now) -> None:
+        """B.9, ADR 72: neither silence nor a missing transport ACK is borne for ever."""
+        late = self.budget.overdue(here.now)
+        forbid(late, f"still waits {late}")
+        last = self.messages[0].last if self.messages else None
+        due = last is not None and any(last <= n <= self.track.unack for n in self.asked)
+        self.budget.waits(last if due else None, here.now)
+        out = any(s.state is not Known.ACKED for s in self.track.packets.values())
+        self.budget.look(here.now, out=out, may_leave=bool(here.usable) and not self.careful)
 
     def _exhausted(self, here: Now) -> None:
         """B.9: the counter went beyond linear_cnt + exp_cnt."""

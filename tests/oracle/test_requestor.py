@@ -126,6 +126,31 @@ class RequestorMachine(RuleBasedStateMachine):
                 self.me.wait(self.me.core.deadline)
         self.network.clear()
 
+    @rule(times=st.integers(1, 60))
+    def only_probes_arrive(self, times: int) -> None:
+        """Data is lost, however often it leaves; probes and their answers are not (B.11)."""
+        for _ in range(times):
+            for w in self.me.send():
+                if w.packet.peth is not None:
+                    self.carry(w, "arrives")
+            for p in self.peer.acking.answers():
+                self.me.hear(Wired(p, ENTROPY, CONTROL))
+            if self.me.core.deadline < self.me.core.now + 2_000_000_000:
+                self.me.wait(self.me.core.deadline)
+        self.network.clear()
+
+    @rule(times=st.integers(1, 30))
+    def no_transport_ack_arrives(self, times: int) -> None:
+        """SACKs do, and what is newly written arrives as well (B.6, H16)."""
+        for _ in range(times):
+            for w in self.me.send():
+                self.carry(w, "arrives")
+            for p in self.peer.acking.answers():
+                if p.bth.opcode != Op.ACK:
+                    self.me.hear(Wired(p, ENTROPY, CONTROL))
+            if self.me.core.deadline < self.me.core.now + 2_000_000_000:
+                self.me.wait(self.me.core.deadline)
+
     # ---- the network ---------------------------------------------------------------------------
 
     def carry(self, w: Wired, fate: str) -> None:
@@ -307,7 +332,7 @@ def test_black_hole(retry: tuple[int, int, int]) -> None:
 
 
 @pytest.mark.parametrize("pause", [1, 1_000, 100_000, 300_000])
-def test_many_packets_give_up_no_sooner_than_one(pause: int) -> None:
+def test_many_packets_give_up_no_sooner_than_one_and_not_much_later(pause: int) -> None:
     """B.9: a black hole is borne for T(0), T(1), ... one after the other, however many are out."""
     me = connected(timeout=8, linear_cnt=3, exp_cnt=5, evs=6, planes=3)
     start = me.core.now
@@ -318,7 +343,64 @@ def test_many_packets_give_up_no_sooner_than_one(pause: int) -> None:
     while not me.core.failed:
         me.wait(me.core.deadline)
         me.send()
-    assert me.core.now - start >= Schedule(8, 3, 5).span_ns(0, 8)
+    took, schedule = me.core.now - start, Schedule(8, 3, 5)
+    span = schedule.span_ns(0, 8)
+    assert span <= took <= 2 * (span + schedule.timer_ns(0)) + 5 * pause
+
+
+def probed_only(me: Judged) -> int:
+    """A peer that gets probes and no data, until the queue pair ends; -> copies of data."""
+    ends, copies = Ends(PEER, me.core.qpn, 256), 0
+    while not me.core.failed:
+        for w in me.send():
+            copies += w.packet.reth is not None
+            if (probe := w.packet.peth) is None:
+                continue
+            me.wait(me.core.now + 20_000)
+            cack = psn.wrap(me.model.setup.sq_psn - 1)
+            seth = wire.Seth(
+                pr=1,
+                ack_psn_offset=(probe.probe_id ^ 0x8000) - 0x8000,
+                entropy=w.ev,
+                cack_psn=cack,
+                sack_offset=1,
+            )
+            state = wire.CcState(tx_timestamp=probe.tx_timestamp)
+            me.hear(
+                Wired(Packet(ends.bth(Op.SACK, cack), seth=seth, cc_state=state), w.ev, CONTROL)
+            )
+        if not me.core.failed:
+            me.wait(me.core.deadline)
+    return copies
+
+
+def test_probes_that_are_answered_do_not_keep_data_alive() -> None:
+    """ADR 72: four copies by probes, then the timer; and silence about data has an end."""
+    me = connected(timeout=12, linear_cnt=1, exp_cnt=1, evs=4, planes=2)
+    me.post(100, 0, None, signaled=True, solicited=False)
+    assert probed_only(me) <= 1 + 4 + 2
+    assert me.core.now - 1_000_000 <= 4 * Schedule(12, 1, 1).span_ns(0, 2)
+
+
+def test_a_transport_ack_that_never_comes_ends_the_wait() -> None:
+    """B.6, ADR 72: a budget of its own, which news of later requests does not refill."""
+    me = connected(timeout=10, linear_cnt=1, exp_cnt=1, evs=4, planes=2)
+    ends, start, arrived = Ends(PEER, me.core.qpn, 256), me.core.now, 0
+    while not me.core.failed:
+        me.post(100, 0, None, signaled=True, solicited=False)
+        for w in me.send():
+            if w.packet.reth is None or w.packet.bth.rtx:
+                continue
+            arrived += 1
+            cack = w.packet.bth.psn
+            seth = wire.Seth(entropy=w.ev, cack_psn=cack, sack_offset=1)
+            state = wire.CcState(rcvd_bytes=arrived)
+            me.hear(
+                Wired(Packet(ends.bth(Op.SACK, cack), seth=seth, cc_state=state), w.ev, CONTROL)
+            )
+        me.wait(me.core.now + 300_000)
+    span = Schedule(10, 1, 1).span_ns(0, 2)
+    assert span <= me.core.now - start <= span + 300_000
 
 
 @pytest.mark.parametrize("evs", [(2, 1), (3, 3), (8, 2)])
