@@ -13,7 +13,7 @@ class Flight:
     """Of one queue pair."""
 
     most: int = 0
-    drift: int = 0  # taken away twice, perhaps: declared lost, then received after all
+    drift: int = 0  # perhaps not in flight: taken away twice, or a copy of what has arrived
     sizes: dict[int, int] = field(default_factory=dict)  # of packets not known received
     out: set[int] = field(default_factory=set)  # refused, not sent again: surely not counted
     doubtful: set[int] = field(default_factory=set)  # perhaps declared lost
@@ -44,6 +44,13 @@ class Flight:
         self.sizes[number] = size
         self.out.discard(number)
         self.doubtful.discard(number)
+
+    def repeated(self, size: int) -> None:
+        """Count a copy of a packet that is known received (B.6): it is in flight until a SACK
+        says that nothing is, or not at all.
+        """
+        self.most += size
+        self.drift += size
 
     def received(self, size: int) -> None:
         """The peer counts so many bytes more."""

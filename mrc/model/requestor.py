@@ -97,9 +97,13 @@ class Requestor:
         forbid(not self.flight.allows(size, here.cwnd), f"window: {self.flight} of {here.cwnd}")
         if new:
             self._new(number, here)
+            self.flight.sent(number, size)
+        elif self._arrived(number):
+            self._recovery(number, p, here)
+            self.flight.repeated(size)
         else:
             self._again(number, p, ev, here)
-        self.flight.sent(number, size)
+            self.flight.sent(number, size)
         self._sent(number, p, ev, here)
 
     def _begin(self, number: int) -> None:
@@ -129,14 +133,16 @@ class Requestor:
         if len(self.first_sent) == 1:
             self.budget.progress(here.now)
 
+    def _arrived(self, number: int) -> bool:
+        """Return whether a packet that was sent is known received."""
+        sent = self.track.packets.get(number)
+        return sent is None or sent.state is Known.ACKED
+
     def _again(self, number: int, p: Packet, ev: int, here: Now) -> None:
         """B.2-3, B.6, B.9, B.10: it needs a reason, its turn, and a new EV."""
-        sent = self.track.packets.get(number)
-        if sent is None or sent.state is Known.ACKED:
-            self._recovery(number, p, here)
-            return
+        sent = self.track.packets[number]
         why = self.losses.reason(number, here)
-        forbid(why is None, f"retransmission of {number} without a reason")
+        forbid(not why, f"retransmission of {number} without a reason")
         due = [n for n in self.losses.must() if n < number]
         forbid(due, f"{number} before {due[:3]}: oldest gap first (B.2)")
         others = here.usable - {sent.ev}
@@ -165,9 +171,7 @@ class Requestor:
         self.recoveries += 1
 
     def _sent(self, number: int, p: Packet, ev: int, here: Now) -> None:
-        if number > self.track.unack and (
-            number not in self.track.packets or self.track.packets[number].state is not Known.ACKED
-        ):
+        if number == self.track.max_sent + 1 or not self._arrived(number):
             self.losses.sent(number, here)
             cls = int(number in self.track.packets and self.setup.two_classes)
             self.track.on_sent(number, ev, cls, here.now)
