@@ -410,10 +410,13 @@ enum mrc_wc_status mrc_req_ack(struct mrc_req *r, const struct mrc_req_ctx *c,
                    : MRC_WC_LOC_QP_OP_ERR;
     }
     mrc_req_unpark(r, c);
-    if (req_received_upto(r, c, psn, psn, false) > 0)
+    const uint32_t head = r->head;
+    const bool news = req_received_upto(r, c, psn, psn, false) > 0;
+    if (news)
         mrc_req_progress(r, c->now);
     if (!req_complete_upto(r, c, psn))
         return MRC_WC_LOC_QP_OP_ERR;
-    mrc_req_rearm(r, c);
+    if (news || r->head != head) /* one heard before does not quicken the probes of the tail */
+        mrc_req_rearm(r, c);
     return MRC_WC_SUCCESS;
 }

@@ -299,6 +299,10 @@ TEST(req_probe__the_tail_is_probed_soon_and_then_less_often)
         CHECK_EQ(r.now - last, (5 * rtt) << i);
         last = r.now;
     }
+    const mrc_ns next = req_of(&r)->probe_at;
+    r.now += rtt;
+    req_hear_ack(&r, REQ_START); /* says nothing that the SACK did not */
+    CHECK_EQ(req_of(&r)->probe_at, next);
     req_hear_sack(&r, REQ_START + 1, REQ_START + 1, 2 * REQ_NOMINAL); /* armed anew */
     CHECK_EQ(req_of(&r)->probe_at - r.now, 2 * rtt);
     req_hear_sack(&r, REQ_START + 3, REQ_START + 3, 4 * REQ_NOMINAL);

@@ -103,8 +103,10 @@ class Losses:
         return number in self.allowed
 
     def _timer(self, number: int, here: Now) -> bool:
-        attempt = self.attempts.get(number, 0)
-        return here.now - self.track.packets[number].time_ns >= self.schedule.timer_ns(attempt)
+        # The attempt number is the queue pair's, and news takes it back to 0 for all (ADR 72).
+        sent_ns = self.track.packets[number].time_ns
+        attempt = 0 if self.news_ns >= sent_ns else self.attempts.get(number, 0)
+        return here.now - sent_ns >= self.schedule.timer_ns(attempt)
 
     def _otherwise(self, number: int, here: Now, overtaken: set[int]) -> bool:
         sent = self.track.packets[number]
