@@ -157,4 +157,3 @@ class InlineFaults:
         if remote is not None:
             asyncio.get_running_loop().remove_reader(remote.fileno())
             remote.close()
-

@@ -89,9 +89,7 @@ def requests(change: Change, index: int, pref: int) -> list[tuple[int, int, byte
             return _program(index, _INGRESS, pref + 1, change.number)
 
 
-def _drop(
-    index: int, pref: int, program: Sequence[Instruction]
-) -> list[tuple[int, int, bytes]]:
+def _drop(index: int, pref: int, program: Sequence[Instruction]) -> list[tuple[int, int, bytes]]:
     where = _TRAFFIC.pack(0, index, 1, _INGRESS, pref << 16 | _ALL_PROTOCOLS)
     kind = attribute(_TCA_KIND, b"bpf\0")
     if not program:

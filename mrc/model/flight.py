@@ -13,7 +13,7 @@ class Flight:
     """Of one queue pair."""
 
     most: int = 0
-    drift: int = 0  # perhaps not in flight: taken away twice, or a copy of what has arrived
+    drift: int = 0  # perhaps taken away: what rounding left, or lost and received after all
     sizes: dict[int, int] = field(default_factory=dict)  # of packets not known received
     out: set[int] = field(default_factory=set)  # refused, not sent again: surely not counted
     doubtful: set[int] = field(default_factory=set)  # perhaps declared lost
@@ -45,13 +45,6 @@ class Flight:
         self.out.discard(number)
         self.doubtful.discard(number)
 
-    def repeated(self, size: int) -> None:
-        """Count a copy of a packet that is known received (B.6): it is in flight until a SACK
-        says that nothing is, or not at all.
-        """
-        self.most += size
-        self.drift += size
-
     def received(self, size: int) -> None:
         """The peer counts so many bytes more."""
         self.most -= size
@@ -70,6 +63,8 @@ class Flight:
     def lost(self, numbers: set[int]) -> None:
         """These may be declared lost."""
         self.doubtful |= numbers & self.sizes.keys() - self.out
+        if self.sizes.keys() <= self.doubtful | self.out:  # perhaps nothing is in flight
+            self.drift += max(0, self.least)
 
     def known(self, number: int) -> None:
         """A packet is known received."""

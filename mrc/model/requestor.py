@@ -94,15 +94,14 @@ class Requestor:
         edge = self.track.unack + 128 * self.mpr
         forbid(number > edge, f"{number - edge} beyond the window (B.2, B.12)")
         size = nominal_bytes(len(wire.encode(p)))
-        forbid(not self.flight.allows(size, here.cwnd), f"window: {self.flight} of {here.cwnd}")
-        if new:
-            self._new(number, here)
-            self.flight.sent(number, size)
-        elif self._arrived(number):
-            self._recovery(number, p, here)
-            self.flight.repeated(size)
+        if not new and self._arrived(number):
+            self._recovery(number, p, here)  # outside the window, as a probe is (ADR 72)
         else:
-            self._again(number, p, ev, here)
+            forbid(not self.flight.allows(size, here.cwnd), f"window: {self.flight} of {here.cwnd}")
+            if new:
+                self._new(number, here)
+            else:
+                self._again(number, ev, here)
             self.flight.sent(number, size)
         self._sent(number, p, ev, here)
 
@@ -138,7 +137,7 @@ class Requestor:
         sent = self.track.packets.get(number)
         return sent is None or sent.state is Known.ACKED
 
-    def _again(self, number: int, p: Packet, ev: int, here: Now) -> None:
+    def _again(self, number: int, ev: int, here: Now) -> None:
         """B.2-3, B.6, B.9, B.10: it needs a reason, its turn, and a new EV."""
         sent = self.track.packets[number]
         why = self.losses.reason(number, here)
