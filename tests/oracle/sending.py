@@ -4,13 +4,14 @@
 from dataclasses import replace
 
 from mrc.model import wire
+from mrc.model.agreed import Setup
 from mrc.model.cutting import Work
 from mrc.model.ends import Arrival, Memory
 from mrc.model.evwatch import EvWatch
 from mrc.model.losses import Now
 from mrc.model.path import USABLE
 from mrc.model.qp import FOR_REQUESTOR, QueuePair
-from mrc.model.requestor import Requestor, Setup
+from mrc.model.requestor import Requestor
 from mrc.model.responder import Responder
 from mrc.model.responder import Setup as Receiving
 from mrc.model.retry import Schedule
