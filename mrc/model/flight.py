@@ -45,6 +45,11 @@ class Flight:
         self.out.discard(number)
         self.doubtful.discard(number)
 
+    def repeated(self, size: int) -> None:
+        """Count a copy of a packet that is known received (B.6): the peer may count it."""
+        self.most += size
+        self.drift += size
+
     def received(self, size: int) -> None:
         """The peer counts so many bytes more."""
         self.most -= size

@@ -96,6 +96,7 @@ class Requestor:
         size = nominal_bytes(len(wire.encode(p)))
         if not new and self._arrived(number):
             self._recovery(number, p, here)  # outside the window, as a probe is (ADR 72)
+            self.flight.repeated(size)
         else:
             forbid(not self.flight.allows(size, here.cwnd), f"window: {self.flight} of {here.cwnd}")
             if new:
