@@ -13,7 +13,7 @@ from typing import IO, Any
 import pytest
 
 from mrc.fabric import FabricShape, parse_script
-from tools.scorecard import judge, report
+from tools.scorecard import draw, judge, report, rows
 from tools.scorecard.cases import CASES, Case, quick
 from tools.scorecard.peers import every
 from tools.scorecard.play import Played
@@ -136,7 +136,7 @@ def record(peer: str, **result) -> dict[str, Any]:
 
 def test_medians_know_that_never_is_later_than_late():
     records = [record("mrc", to95_ms=v) for v in (10.0, None, 30.0)]
-    assert report.rows(document(records=records))[0]["to95_ms"] == 30.0
+    assert rows.rows(document(records=records))[0]["to95_ms"] == 30.0
     records = [record("mrc", to95_ms=v) for v in (10.0, None, None)]
     page = report.markdown(document(records=records))
     assert "| to 95 % of what survives, ms | never |" in page
@@ -168,7 +168,7 @@ def test_scorecards_of_parts_join_to_one(tmp_path):
     done = scorecard("--join", *map(str, files), "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     joined = json.loads((tmp_path / "scorecard.json").read_text())
-    assert report.rows(joined)[0]["to95_ms"] == 20.0
+    assert rows.rows(joined)[0]["to95_ms"] == 20.0
     assert joined["missing"] == {}
     assert joined["not_run"] == {"reorder": "no delay"}
 
@@ -196,6 +196,19 @@ def wait_until_full(pipe: IO[str]) -> None:
             return
         time.sleep(0.01)
     raise AssertionError("the pipe does not fill")
+
+
+def test_a_missing_peer_is_named_in_every_output(tmp_path):
+    given = document(schema=1, records=[record("mrc")], missing={"srt": "not installed"})
+    given["quick"] = True
+    (tmp_path / "1.json").write_text(json.dumps(given))
+    done = scorecard("--join", str(tmp_path / "1.json"), "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "SRT: missing, not installed" in done.stdout
+    assert json.loads((tmp_path / "scorecard.json").read_text())["missing"] == given["missing"]
+    assert "SRT: missing, not installed" in (tmp_path / "scorecard.md").read_text()
+    assert draw.possible()  # make test installs it: the figure is part of what is tested
+    assert "SRT: missing, not installed" in (tmp_path / "hole-9000.svg").read_text()
 
 
 def test_what_is_no_scorecard_is_not_joined(tmp_path):

@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -16,12 +17,14 @@ from typing import Any
 from rich.console import Console
 
 from mrc.lab import FabricError
-from tools.scorecard import draw, report
+from tools.scorecard import draw, page, report
 from tools.scorecard.cases import CASES, quick
+from tools.scorecard.emulated import TITLES, emulate
 from tools.scorecard.install import InstallError, install
 from tools.scorecard.peers import every
 from tools.scorecard.runs import SCHEMA, Plan, carry_out, join
 from tools.scorecard.stage import ROOT, SHAPES
+from tools.scorecard.wanted import missed, verdicts
 
 EXIT_OK, EXIT_USAGE, EXIT_FAILED, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 0, 1, 2, 4, 130
 FOLDER = ROOT / "build" / "scorecard"
@@ -42,9 +45,7 @@ def main(argv: list[str] | None = None) -> int:
 def _scorecard(options: argparse.Namespace, console: Console, progress: Console) -> int:
     if options.join:
         document = join([_read(file) for file in options.join])
-        report.show(document, console)
-        _write(document, options, progress)
-        return EXIT_OK
+        return _finish(document, options, console, progress)
     peers = every(options.mrc)
     chosen = [p for p in peers if p.key in options.peers]
     if options.install and (fetched := install(chosen)):
@@ -62,12 +63,26 @@ def _scorecard(options: argparse.Namespace, console: Console, progress: Console)
     )
     with tempfile.TemporaryDirectory(prefix="mrc-scorecard-") as folder:
         document = carry_out(plan, Path(folder), lambda text: _say(progress, text))
+    if "mrc" in options.peers:
+        for key in TITLES:
+            if key in options.cases:
+                document["emulated"][key] = emulate(key)
     document["peers"] = {p.key: p.title for p in peers}
     document["cases"] = {c.key: c.title for c in CASES}
     document |= {"missing": missing, "quick": options.quick}
+    return _finish(document, options, console, progress)
+
+
+def _finish(
+    document: dict[str, Any], options: argparse.Namespace, console: Console, progress: Console
+) -> int:
+    """Judge, show, write; the exit code."""
+    document["wanted"] = [asdict(verdict) for verdict in verdicts(document)]
     report.show(document, console)
     _write(document, options, progress)
     wrong = [r for r in document["records"] if "failed" in r]
+    if not document["quick"]:
+        wrong += missed(document)
     return EXIT_FAILED if wrong or document["unverified"] else EXIT_OK
 
 
@@ -86,13 +101,15 @@ def _write(document: dict[str, Any], options: argparse.Namespace, progress: Cons
     options.out.mkdir(parents=True, exist_ok=True)
     file = options.json or options.out / "scorecard.json"
     file.write_text(json.dumps(document, allow_nan=False) + "\n", encoding="utf-8")
-    page = options.out / "scorecard.md"
-    page.write_text(report.markdown(document), encoding="utf-8")
-    written = [file, page]
+    tables = options.out / "scorecard.md"
+    tables.write_text(report.markdown(document), encoding="utf-8")
+    written = [file, tables]
     if draw.possible():
         written += draw.figures(document, options.out)
     else:
         _say(progress, "no figures: matplotlib is not installed (make scorecard installs it)")
+    if options.page:
+        written += page.write(document, options.out)
     _say(progress, "wrote " + ", ".join(str(name) for name in written))
 
 
@@ -108,7 +125,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         " same fabric of network namespaces.",
         epilog='By make: make scorecard ARGS="--cases clean,hole --peers mrc,mptcp --runs 3"',
     )
-    cases, peers = [c.key for c in CASES], [p.key for p in every({})]
+    cases, peers = [*(c.key for c in CASES), *TITLES], [p.key for p in every({})]
     parser.add_argument("--quick", action="store_true", help="short runs: to see that it works")
     parser.add_argument("--cases", type=_names(cases), default=cases, metavar="NAME,...",
                         help=f"of {', '.join(cases)}")  # fmt: skip
@@ -127,6 +144,8 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
                         help="for JSON, Markdown and figures (build/scorecard)")  # fmt: skip
     parser.add_argument("--join", type=Path, nargs="+", metavar="FILE",
                         help="run nothing: one scorecard out of the JSON of several")  # fmt: skip
+    parser.add_argument("--page", action="store_true",
+                        help="write the tables of docs/explanation/scorecard.md")  # fmt: skip
     parser.add_argument("--mrc", type=_object, default={}, metavar="JSON",
                         help='options of mrc.connect, e.g. {"cc": "fixed"}')  # fmt: skip
     options = parser.parse_args(argv)

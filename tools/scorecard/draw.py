@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tools.scorecard.report import Record, grouped
+from tools.scorecard.rows import Record, grouped
+from tools.scorecard.wanted import Verdict, verdicts
 
 COLORS = {"mrc": "C0", "tcp": "C7", "mptcp": "C1", "rxd": "C2", "srt": "C4"}
 
@@ -24,16 +25,42 @@ def possible() -> bool:
 
 def figures(document: Mapping[str, Any], folder: Path) -> list[Path]:
     """Draw all cases; the files written."""
-    return [
-        _draw(document, case, mtu, peers, folder / f"{case}-{mtu}.svg")
-        for (mtu, case), peers in grouped(document["records"]).items()
-        if any("failed" not in r for records in peers.values() for r in records)
-    ]
+    judged = verdicts(document)
+    drawn = []
+    for (mtu, case), peers in grouped(document["records"]).items():
+        if not any("failed" not in r for records in peers.values() for r in records):
+            continue
+        notes = _verdict_lines([v for v in judged if (v.mtu, v.case) == (mtu, case)])
+        title = f"{document['cases'][case]}, MTU {mtu}"
+        file = folder / f"{case}-{mtu}.svg"
+        _draw(document["peers"], title, peers, [*notes, *_absent(document, peers)], file)
+        drawn.append(file)
+    return drawn
+
+
+def _verdict_lines(judged: Sequence[Verdict]) -> list[str]:
+    word = {True: "met", False: "NOT met", None: "not measured"}
+    return [f"MRC, {v.what}: {v.found}, wanted {v.wanted}: {word[v.met]}" for v in judged]
+
+
+def _absent(document: Mapping[str, Any], peers: Mapping[str, list[Record]]) -> list[str]:
+    """Peers without a curve, and why."""
+    names = document["peers"]
+    lines = [f"{names[key]}: missing, {why}" for key, why in document["missing"].items()]
+    for key, records in peers.items():
+        failed = [r["failed"] for r in records if "failed" in r]
+        if failed and len(failed) == len(records):
+            lines.append(f"{names[key]}: failed, {failed[0]}")
+    return lines
 
 
 def _draw(
-    document: Mapping[str, Any], case: str, mtu: int, peers: Mapping[str, list[Record]], file: Path
-) -> Path:
+    names: Mapping[str, str],
+    title: str,
+    peers: Mapping[str, list[Record]],
+    notes: Sequence[str],
+    file: Path,
+) -> None:
     import matplotlib as mpl
 
     mpl.use("svg")
@@ -41,22 +68,23 @@ def _draw(
     mpl.rcParams["svg.fonttype"] = "none"  # text, not outlines
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(9.0, 3.2), layout="constrained")
+    figure, axes = plt.subplots(figsize=(9.0, 3.2 + 0.17 * len(notes)), layout="constrained")
     for key, records in peers.items():
         good = [r for r in records if "failed" not in r]
         if not good:
             continue
         samples = good[len(good) // 2]["samples"]
         rates = [bps / 1e9 for bps in samples["delivered"]]
-        name = document["peers"][key]
+        name = names[key]
         axes.plot(samples["t_s"], rates, label=name, color=COLORS.get(key), linewidth=1.0)
         if key == next(iter(peers)):
             for fault in good[0]["faults"][:MARKS_MAX]:
                 axes.axvline(fault["t_s"], color="0.6", linewidth=0.7, linestyle=":")
-    axes.set(xlabel="s", ylabel="Gbit/s delivered", title=f"{document['cases'][case]}, MTU {mtu}")
+    axes.set(xlabel="s", ylabel="Gbit/s delivered", title=title)
     axes.set_ylim(bottom=0)
+    if notes:
+        figure.supxlabel("\n".join(notes), fontsize="x-small", x=0.01, ha="left")
     figure.legend(fontsize="small", loc="outside right upper")
     axes.grid(visible=True, alpha=0.3)
     figure.savefig(file, metadata={"Date": None})
     plt.close(figure)
-    return file

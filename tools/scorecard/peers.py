@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 import socket
+import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,10 @@ from tools.scorecard.stage import RECEIVER, ROOT, SENDER, Shape, Stage
 
 PORT = 5001
 RXD = ROOT / "build" / "scorecard" / "rxd"
+HEADER = Path("/usr/include/rdma/fabric.h")
+"""Of libfabric, as the Makefile looks for it."""
+LIBFABRIC = "libfabric-dev"
+NO_LIBRARY = 127
 ETHERNET, IPV6, UDP, TCP = 14, 40, 8, 32
 """Bytes of headers; of TCP with timestamps."""
 TUNNEL = ETHERNET + IPV6
@@ -114,9 +119,19 @@ def _rxd() -> Peer:
         lambda stage: stage.command(RECEIVER, [str(RXD), "recv", address, str(PORT)]),
         lambda stage: stage.command(SENDER, [str(RXD), "send", address, str(PORT)]),
         lambda shape: _datagrams(shape, 1400, 60),
-        missing=lambda: "" if RXD.exists() else "libfabric's headers are not installed",
-        packages=("libfabric-dev", "libfabric-bin"),
+        missing=_no_rxd,
+        packages=(LIBFABRIC, "libfabric-bin"),
     )
+
+
+def _no_rxd() -> str:
+    if RXD.exists():
+        # The loader's own answer where the library has gone since it was compiled.
+        done = subprocess.run([RXD], capture_output=True, check=False)
+        return "" if done.returncode != NO_LIBRARY else "libfabric is not installed any more"
+    if not HEADER.exists():
+        return "libfabric's headers are not installed"
+    return f"tools/scorecard/ends/rxd.c is not compiled (make {RXD.relative_to(ROOT)})"
 
 
 SRT_MSS = 1400

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs to records, records to medians, medians to tables for people. Pure but for the console."""
+"""Documents to tables for people: on a terminal, and as Markdown. Pure but for the console."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,103 +11,12 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from mrc.fabric.measure import median
+from tools.scorecard.emulated import TITLES
+from tools.scorecard.rows import FIGURES, cell, rows
+from tools.scorecard.wanted import Verdict, verdicts
 
-Record = Mapping[str, Any]
-
-TIMES = ("to70_ms", "to95_ms", "out_ms", "reuse_ms", "full_ms")
-"""Here None means that it never happened, and counts as later than anything."""
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One figure of the tables."""
-
-    key: str
-    head: str
-    show: Callable[[float], str]
-
-
-def _gbit(bps: float) -> str:
-    return f"{bps / 1e9:.3f}"
-
-
-def _whole(value: float) -> str:
-    return f"{value:.0f}"
-
-
-def _three(value: float) -> str:
-    return f"{value:.3f}"
-
-
-def _percent(share: float) -> str:
-    return f"{share:.3%}"
-
-
-FIGURES = (
-    Figure("goodput_bps", "goodput, Gbit/s", _gbit),
-    Figure("share_of_capacity", "share of capacity", _three),
-    Figure("gap_ms", "longest gap, ms", _whole),
-    Figure("to70_ms", "to 70 % of what survives, ms", _whole),
-    Figure("to95_ms", "to 95 % of what survives, ms", _whole),
-    Figure("after_fault_bps", "settled after the fault, Gbit/s", _gbit),
-    Figure("out_ms", "path out of use, ms", _whole),
-    Figure("reuse_ms", "healed path in use, ms", _whole),
-    Figure("full_ms", "to 95 % of all again, ms", _whole),
-    Figure("after_heal_bps", "settled after the heal, Gbit/s", _gbit),
-    Figure("sent_per_delivered", "bytes sent per byte", _three),
-    Figure("cpu_s_per_gb", "CPU s/GB, both ends", lambda v: f"{v:.2f}"),
-    Figure("resent_share", "packets sent again", _percent),
-    Figure("spurious_share", "of them needlessly", _percent),
-    Figure("late_loss_share", "lost once the path was out", _percent),
-    Figure("confirmed_gap_ms", "longest gap of confirmations, ms", _whole),
-    Figure("timeouts", "timeouts", _whole),
-    Figure("resolution_ms", "longest sampling step, ms", _whole),
-)
-
-
-def medians(records: Sequence[Record]) -> dict[str, float | None]:
-    """Of each figure over the runs of one peer and case. A run that failed has none."""
-    results = [r["result"] for r in records if "failed" not in r]
-    found: dict[str, float | None] = {}
-    for key in dict.fromkeys(k for result in results for k in result):
-        values = [result[key] for result in results if key in result]
-        if key in TIMES or all(isinstance(v, int | float) for v in values):
-            found[key] = median(values)
-    return found
-
-
-def grouped(records: Iterable[Record]) -> dict[tuple[int, str], dict[str, list[Record]]]:
-    """By (mtu, case), then by peer, each in the order of first appearance."""
-    groups: dict[tuple[int, str], dict[str, list[Record]]] = {}
-    for record in records:
-        key = record["run"]["mtu"], record["scenario"]
-        groups.setdefault(key, {}).setdefault(record["run"]["peer"], []).append(record)
-    return groups
-
-
-def rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One row for each MTU, case and peer: medians, runs, failures."""
-    return [
-        {
-            "mtu": mtu,
-            "case": case,
-            "peer": peer,
-            "runs": len(records),
-            "failed": [r["failed"] for r in records if "failed" in r],
-            **medians(records),
-        }
-        for (mtu, case), peers in grouped(document["records"]).items()
-        for peer, records in peers.items()
-    ]
-
-
-def cell(row: Mapping[str, Any], figure: Figure) -> str:
-    """A figure as text; a dash where it does not apply."""
-    value = row.get(figure.key)
-    if value is not None:
-        return figure.show(value)
-    return "never" if figure.key in TIMES and figure.key in row else "-"
+BUSY_SHARE = 0.05
+"""With more of the machine in other hands figures say little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +58,32 @@ def notes(document: Mapping[str, Any]) -> list[str]:
     for row in rows(document):
         name, case = peers[row["peer"]], cases[row["case"]]
         found += [f"{name}, {case}, MTU {row['mtu']}: {why}" for why in row["failed"]]
+    results = [r["result"] for r in document["records"] if "failed" not in r]
+    shares = [result.get("others_share", 0.0) for result in results]
+    if busy := [share for share in shares if share > BUSY_SHARE]:
+        found.append(
+            f"other programs had up to {max(busy):.0%} of the machine in {len(busy)} of"
+            f" {len(shares)} runs: their figures say little"
+        )
+    if document.get("quick"):
+        found.append("a quick run shows that it works: what is wanted is not judged by it")
     return found
+
+
+def verdict_lines(document: Mapping[str, Any]) -> list[list[str]]:
+    """What is wanted of MRC: MTU, case, figure, wanted, found, met or not."""
+    titles = {**document["cases"], **TITLES}
+    return [
+        [str(v.mtu or "-"), titles.get(v.case, v.case), v.what, v.wanted, v.found, _met(v)]
+        for v in verdicts(document)
+    ]
+
+
+WANTED_HEAD = ("MTU", "case", "figure", "wanted", "found", "")
+
+
+def _met(verdict: Verdict) -> str:
+    return {True: "met", False: "NOT MET", None: "-"}[verdict.met]
 
 
 def show(document: Mapping[str, Any], console: Console) -> None:
@@ -162,6 +96,12 @@ def show(document: Mapping[str, Any], console: Console) -> None:
         for line in sheet.lines:
             table.add_row(*line)
         console.print(table)
+    table = Table(title="What is wanted of MRC", title_justify="left", box=SIMPLE_HEAD)
+    for name in WANTED_HEAD:
+        table.add_column(name)
+    for line in verdict_lines(document):
+        table.add_row(*line)
+    console.print(table)
     for note in notes(document):
         console.print(note, style="yellow", highlight=False, markup=False, soft_wrap=True)
 
@@ -175,11 +115,21 @@ def markdown(document: Mapping[str, Any]) -> str:
         f" medians of {where['runs']} run{'s' if where['runs'] > 1 else ''},"
         f" {document['started']}."
     )
-    lines = ["# Scorecard", "", head]
+    lines = ["# Scorecard", "", head, "", "## What is wanted of MRC", ""]
+    lines += table_lines(WANTED_HEAD, verdict_lines(document))
     for sheet in sheets(document):
-        lines += ["", f"## {sheet.title}", "", "| | " + " | ".join(sheet.peers) + " |"]
-        lines.append("| --- |" + " ---: |" * len(sheet.peers))
-        lines += ["| " + " | ".join(line) + " |" for line in sheet.lines]
+        lines += ["", f"## {sheet.title}", ""]
+        lines += table_lines(["", *sheet.peers], sheet.lines)
     if found := notes(document):
         lines += ["", "Notes:", "", *(f"* {note}" for note in found)]
     return "\n".join(lines) + "\n"
+
+
+def table_lines(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
+    """A table of Markdown; one without a name for its first column has figures in the others."""
+    right = head[0] == ""
+    made = [
+        f"| {' | '.join(head)} |",
+        "| --- |" + (" ---: |" if right else " --- |") * (len(head) - 1),
+    ]
+    return made + [f"| {' | '.join(line)} |" for line in lines]

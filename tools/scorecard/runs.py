@@ -20,6 +20,7 @@ from tools.scorecard.cases import PLANES, Case
 from tools.scorecard.peers import Peer, congestion_control, mrc
 from tools.scorecard.play import Played, play
 from tools.scorecard.process import PlayError
+from tools.scorecard.rows import grouped
 from tools.scorecard.stage import RATE_MBIT, ROOT, Shape, Stage, stage
 
 SCHEMA = 1
@@ -85,6 +86,7 @@ def carry_out(plan: Plan, folder: Path, say: Callable[[str], None]) -> dict[str,
             "runs": plan.runs,
         },
         "records": records,
+        "emulated": {},
         "unverified": unverified,
         "not_run": not_run,
     }
@@ -96,13 +98,15 @@ def join(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
     records = [record for document in documents for record in document["records"]]
     ran = {record["run"]["peer"] for record in records}
     scenarios = {record["scenario"] for record in records}
-    most = max(document["where"]["runs"] for document in documents)
+    runs = [len(found) for peers in grouped(records).values() for found in peers.values()]
     return {
         **first,
-        "where": {**first["where"], "runs": most},
+        "where": {**first["where"], "runs": max(runs, default=0)},
         "peers": {k: title for d in documents for k, title in d["peers"].items()},
         "cases": {k: title for d in documents for k, title in d["cases"].items()},
         "records": records,
+        "quick": any(document.get("quick") for document in documents),
+        "emulated": {k: v for d in documents for k, v in d.get("emulated", {}).items()},
         "unverified": [why for document in documents for why in document["unverified"]],
         "missing": _left(documents, "missing", ran),
         "not_run": _left(documents, "not_run", scenarios),
