@@ -3,6 +3,7 @@
 
 import json
 import math
+import os
 import signal
 import subprocess
 import sys
@@ -87,6 +88,46 @@ def test_what_the_fabric_cannot_do_is_said(card):
     for key in document["not_run"]:
         assert f"{document['cases'][key]}: not run" in page
     assert "| MRC |" in page
+
+
+def test_a_missing_peer_is_named_and_the_others_run(netns, tmp_path):
+    """A PATH with all the programs there are but SRT's: missing on the screen and in every file."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for folder in ("/usr/local/bin", "/usr/bin", "/usr/sbin", "/bin", "/sbin"):
+        for program in Path(folder).iterdir() if Path(folder).is_dir() else ():
+            link = programs / program.name
+            if program.name != "srt-live-transmit" and not link.is_symlink():
+                link.symlink_to(program)
+    out = tmp_path / "out"
+    done = subprocess.run(
+        command("--quick", "--cases", "clean", "--peers", "tcp,srt", "--out", str(out)),
+        cwd=ROOT,
+        env={**os.environ, "PATH": str(programs)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    words = "SRT: missing, srt-live-transmit is not installed"
+    assert "srt is missing: srt-live-transmit is not installed (--install)" in done.stderr
+    assert words in done.stdout
+    assert words in (out / "scorecard.md").read_text()
+    assert words in (out / "clean-9000.svg").read_text()
+    document = json.loads((out / "scorecard.json").read_text())
+    assert document["missing"] == {"srt": "srt-live-transmit is not installed"}
+    assert [r["run"]["peer"] for r in document["records"]] == ["tcp"]
+
+
+def test_a_folder_that_takes_no_file_is_told_before_anything_runs(tmp_path):
+    (tmp_path / "file").write_text("")
+    out = tmp_path / "file" / "out"
+    argv = command("--quick", "--cases", "flap", "--out", str(out))
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert str(out.parent) in done.stderr
+    assert "Gbit/s" not in done.stderr
 
 
 def test_an_interrupt_takes_everything_along(netns, tmp_path):

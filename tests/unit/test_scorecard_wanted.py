@@ -118,9 +118,17 @@ def test_one_error_in_any_run_of_the_flapping_port_is_too_many():
 
 
 def test_what_was_not_measured_is_neither_met_nor_missed():
-    found = wanted.verdicts(document([run("clean", goodput_bps=1.93e9)]))
+    runs = [run("clean", goodput_bps=1.93e9), run("reorder", peer="tcp")]
+    found = wanted.verdicts(document(runs, not_run={"hole": "no fabric"}))
     assert [v.what for v in found if v.met] == ["goodput"]
-    assert all(v.met is None and v.found == "not measured" for v in found[1:])
+    rest = [v for v in found if not v.met]
+    assert {v.case for v in rest} == {"hole", "reorder"}
+    assert all(v.met is None and v.found == "not measured" for v in rest)
+
+
+def test_what_is_relative_to_clean_needs_clean():
+    (verdict,) = wanted.verdicts(document([run("loss", goodput_bps=1.9e9)]))
+    assert verdict.met is None
 
 
 def test_rates_follow_the_framing_at_small_packets():

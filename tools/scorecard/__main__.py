@@ -28,12 +28,13 @@ from tools.scorecard.wanted import missed, verdicts
 
 EXIT_OK, EXIT_USAGE, EXIT_FAILED, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 0, 1, 2, 4, 130
 FOLDER = ROOT / "build" / "scorecard"
+WIDTH = 132
 
 
 def main(argv: list[str] | None = None) -> int:
     """The command; returns its exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
-    console, progress = Console(), Console(stderr=True)
+    console, progress = _console(), Console(stderr=True)
     try:
         return _scorecard(_arguments(argv), console, progress)
     except KeyboardInterrupt:
@@ -42,10 +43,16 @@ def main(argv: list[str] | None = None) -> int:
         return _fail(progress, EXIT_ENVIRONMENT, str(error))
 
 
+def _console() -> Console:
+    """Wide where nobody looks: a terminal says itself how wide it is."""
+    return Console() if sys.stdout.isatty() else Console(width=WIDTH)
+
+
 def _scorecard(options: argparse.Namespace, console: Console, progress: Console) -> int:
     if options.join:
         document = join([_read(file) for file in options.join])
         return _finish(document, options, console, progress)
+    _writable(options.out)
     peers = every(options.mrc)
     chosen = [p for p in peers if p.key in options.peers]
     if options.install and (fetched := install(chosen)):
@@ -86,6 +93,12 @@ def _finish(
     return EXIT_FAILED if wrong or document["unverified"] else EXIT_OK
 
 
+def _writable(folder: Path) -> None:
+    """OSError now and not when all has been run: the folder takes no file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=folder).close()
+
+
 def _read(file: Path) -> dict[str, Any]:
     """A document written before. OSError: it is none, or of another version."""
     try:
@@ -98,7 +111,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _write(document: dict[str, Any], options: argparse.Namespace, progress: Console) -> None:
-    options.out.mkdir(parents=True, exist_ok=True)
+    _writable(options.out)
     file = options.json or options.out / "scorecard.json"
     file.write_text(json.dumps(document, allow_nan=False) + "\n", encoding="utf-8")
     tables = options.out / "scorecard.md"

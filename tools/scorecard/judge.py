@@ -109,6 +109,9 @@ def _recovery(
         rate = planes * plane_bps * percent / 100
         reached = time_to_s(got, fault.begin_s, rate, until_s=fault.end_s) if planes else None
         found[f"to{percent}_ms"] = _ms(reached)
+    if fault.begin_s > 0:
+        # Where this is less than the peer's planes carry, the machine was the limit, not the fault.
+        found["before_fault_bps"] = goodput_bps(got, 0.0, fault.begin_s)
     # What holds once it has settled: the second half of the time between fault and heal.
     settled_s = (fault.begin_s + fault.end_s) / 2
     found["after_fault_bps"] = goodput_bps(got, settled_s, fault.end_s)

@@ -19,7 +19,7 @@ from tools.scorecard.stage import ROOT
 
 PAGE = ROOT / "docs" / "explanation" / "scorecard.md"
 DATA = PAGE.with_suffix(".json")
-FIGURES_SHOWN = ("loss-one-9000", "hole-9000", "flap-9000")
+FIGURES_SHOWN = ("loss-one-9000", "hole-9000")
 """Drawn on the page, from docs/explanation/img."""
 BEGIN, END = "<!-- scorecard: begin -->", "<!-- scorecard: end -->"
 LINES = (

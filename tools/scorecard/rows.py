@@ -50,6 +50,7 @@ FIGURES = (
     Figure("gap_ms", "longest gap, ms", whole),
     Figure("to70_ms", "to 70 % of what survives, ms", whole),
     Figure("to95_ms", "to 95 % of what survives, ms", whole),
+    Figure("before_fault_bps", "before the fault, Gbit/s", gbit),
     Figure("after_fault_bps", "settled after the fault, Gbit/s", gbit),
     Figure("out_ms", "path out of use, ms", whole),
     Figure("still_share", "load of the path 100 ms later", percent),

@@ -82,12 +82,13 @@ WANTED = (
 
 
 def verdicts(document: Mapping[str, Any]) -> list[Verdict]:
-    """All that apply to the MTUs of a document, and what the emulated fabric says."""
+    """Of all cases and MTUs of a document, whoever ran; and what the emulated fabric says."""
     groups = grouped(document["records"])
     found = []
     for mtu in dict.fromkeys(mtu for mtu, _ in groups):
         cases = {case: peers.get("mrc", []) for (m, case), peers in groups.items() if m == mtu}
-        found += [_judged(wanted, mtu, cases) for wanted in WANTED]
+        asked = {*cases, *document["not_run"]}
+        found += [_judged(wanted, mtu, cases) for wanted in WANTED if wanted.case in asked]
     return found + list(_emulated(document.get("emulated", {})))
 
 
