@@ -6,7 +6,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 
+import mrc
 from mrc.cli.exits import CliError, Exit
 from mrc.cli.output import say
 from mrc.cli.parser import version
@@ -20,19 +22,26 @@ from mrc.lab.state import place, sweep
 
 __all__ = ["run"]
 
-SEND = """\
-import sys
+_HERE = f"import sys; sys.path.insert(0, {str(Path(mrc.__file__).resolve().parents[1])!r})\n"
+"""This package, whatever lies where a run was started."""
+
+SEND = f"""\
+{_HERE}
 import mrc
 import mrc.cli.client
 from mrc.cli import frame, inlab, options, send
 mrc.connect
-print('{"event": "ready", "data": {}}', flush=True)
+print('{{"event": "ready", "data": {{}}}}', flush=True)
 sys.stdin.readline()
 sys.exit(send.main())
 """
 """mrc-send that waits, read in and ready, for a line: starts come when they are due."""
 
-PROGRAMS = Programs(send=(sys.executable, "-c", SEND), recv=(sys.executable, "-m", "mrc.cli.recv"))
+RECV = f"{_HERE}\nfrom mrc.cli import recv\nsys.exit(recv.main())\n"
+
+PROGRAMS = Programs(
+    send=(sys.executable, "-P", "-c", SEND), recv=(sys.executable, "-P", "-c", RECV)
+)
 
 
 def run(args: argparse.Namespace) -> Exit:

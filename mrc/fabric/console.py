@@ -24,7 +24,7 @@ __all__ = ["Progress", "Tell", "add_options", "load", "run_one"]
 
 _EVERY_S = 0.5
 _QUIET_EVERY_S = 10.0
-_PLACES = {"sim": "the emulated fabric", "lab": "a lab"}
+_PLACES = {"sim": "the emulated fabric (python -m mrc.sim)", "lab": "a lab (mrc-lab run)"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,11 @@ def load(options: argparse.Namespace, on: str) -> list[Scenario]:
         raise FabricError("--json and --figure are for one scenario")
     _check_outputs(options)
     changes = _changes(options.changes, options.seed)
-    loaded = [load_scenario(library.find(word), changes) for word in options.scenario]
+    loaded = [load_scenario(library.find(word), changes, on) for word in options.scenario]
     for scenario in loaded:
         if on not in scenario.on:
-            raise FabricError(f"{scenario.source}: is not for {_PLACES[on]}: on = ..")
+            where = " and ".join(_PLACES[name] for name in scenario.on)
+            raise FabricError(f"{scenario.source}: is for {where} only (on = {list(scenario.on)})")
     return [scenario.only(options.case) for scenario in loaded] if options.case else loaded
 
 

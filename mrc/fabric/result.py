@@ -205,10 +205,13 @@ def checked(expect: tuple[Expectation, ...], record: Record) -> tuple[Check, ...
     return tuple(found)
 
 
-def judged(scenario: Scenario, records: Sequence[Record]) -> Record:
-    """The records of all cases as one; expectations and the verdict are of the first."""
+def judged(scenario: Scenario, records: Sequence[Record], more: Sequence[Check] = ()) -> Record:
+    """The records of all cases as one; expectations and the verdict are of the first.
+
+    `more`: what was expected besides, and judged elsewhere.
+    """
     record = replace(records[0], compare=tuple(records[1:]))
-    record = replace(record, expect=checked(scenario.expect, record))
+    record = replace(record, expect=(*more, *checked(scenario.expect, record)))
     return replace(record, verdict=sentence(record, scenario.verdict, scenario.claim))
 
 

@@ -38,6 +38,9 @@
     show = "planes"                        # total, planes, evs, works, lost, bars
     bars = ["goodput_bps / 1e9"]           # show = "bars": one group of bars each
 
+    [lab.fabric]                           # otherwise on a lab: any of the tables above
+    rate = "20mbit"
+
     verdict = "the longest gap was {gap_ms:.0f} ms"   # before the first table
 
 Unknown keys are errors that name the line and what was meant.
@@ -78,6 +81,7 @@ SHOWN = ("total", "planes", "evs", "works", "lost", "bars")
 _ID = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _BYTES_MAX = 1 << 20
 _CASE_TABLES = ("fabric", "transport", "run", "work", "fault")
+_LAB_TOO = ("compare", "expect", "scaling", "verdict", "figure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +162,9 @@ class Scenario:
         )
 
 
-def load_scenario(path: Path, changes: Mapping[str, object] | None = None) -> Scenario:
+def load_scenario(
+    path: Path, changes: Mapping[str, object] | None = None, fabric: str = "sim"
+) -> Scenario:
     """The scenario in a file. OSError; FabricError with file, line and reason."""
     raw = path.read_bytes()
     if len(raw) > _BYTES_MAX:
@@ -167,15 +173,20 @@ def load_scenario(path: Path, changes: Mapping[str, object] | None = None) -> Sc
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
         raise FabricError(f"{path}: is not UTF-8 text") from None
-    return parse_scenario(text, str(path), changes)
+    return parse_scenario(text, str(path), changes, fabric)
 
 
-def parse_scenario(text: str, source: str, changes: Mapping[str, object] | None = None) -> Scenario:
+def parse_scenario(
+    text: str, source: str, changes: Mapping[str, object] | None = None, fabric: str = "sim"
+) -> Scenario:
     """The scenario in a text; `source` begins every message.
 
-    changes: values laid over the document, as from `--set`; comparisons over them. FabricError.
+    changes: values laid over the document, as from `--set`; comparisons over them. fabric: where
+    it is to be run; on a lab the table `lab` is laid over the document first. FabricError.
     """
-    document = read_toml(text, source).merged(changes or {})
+    document = _for_fabric(read_toml(text, source), fabric).merged(changes or {})
+    if "lab" in document:
+        document.raw("lab")  # looked at already
     main = _case(document, MAIN, "")
     compare = [_compared(document, table) for table in document.tables("compare")]
     ids = [case.id for case in compare]
@@ -196,6 +207,14 @@ def parse_scenario(text: str, source: str, changes: Mapping[str, object] | None 
     )
     document.done()
     return scenario
+
+
+def _for_fabric(document: Table, fabric: str) -> Table:
+    own = document.raw("lab") if "lab" in document else {}
+    if not isinstance(own, dict) or not set(own) <= {*_CASE_TABLES, *_LAB_TOO}:
+        known = ", ".join((*_CASE_TABLES, *_LAB_TOO))
+        document.fail("lab", f"holds what is otherwise on a lab: {known}")
+    return document.merged(own) if fabric == "lab" else document
 
 
 def _case(document: Table, case_id: str, name: str) -> Case:

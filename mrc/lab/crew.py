@@ -91,6 +91,10 @@ class Crew:
                     pipe.close()
         self._select.close()
 
+    def pids(self) -> list[int]:
+        """Of all programs."""
+        return [p.process.pid for p in (*self.senders.values(), *self.receivers.values())]
+
     def listen(self, remote: Asked) -> None:
         """Hear of faults, too."""
         self._select.register(remote.fileno(), selectors.EVENT_READ, remote)

@@ -48,6 +48,11 @@ class Delays:
         except RelayError as error:
             raise FabricError(f"delay of {way.name}: {error}") from error
 
+    @property
+    def pid(self) -> int | None:
+        """Of the relay, while one runs."""
+        return None if self._relay is None else self._relay.pid
+
     def stats(self) -> dict[str, int]:
         """What the relay counted; empty while none runs."""
         return {} if self._relay is None else self._relay.stats()

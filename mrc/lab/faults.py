@@ -82,6 +82,11 @@ class Faults:
         """Packets marked, trimmed and corrupted in each direction that may."""
         return self._marks.counts()
 
+    @property
+    def relay_pid(self) -> int | None:
+        """The process that keeps packets for a time, while one runs."""
+        return self._delays.pid
+
     def close(self) -> None:
         """Give back what this holds; the fabric goes down."""
         self._kernel.close()

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
 from mrc.fabric.errors import FabricError
+from mrc.fabric.fault import FaultKind
 from mrc.fabric.plan import Transport, Work
 from mrc.fabric.scenario import Case, Scenario
 from mrc.fabric.ways import Pair, flow_name, path_numbers, permuted
 
 from .links import check_value
 from .plan import FabricSpec, host_address, paths_between, spec_of
+from .profile import Mode, ev_entry
 
 __all__ = [
     "INTERVAL_NS",
@@ -34,6 +36,7 @@ DEPTH_MAX = 1024
 _OUTSTANDING = 8
 _TAIL_NS = 60 * 10**9
 _KINDS = ("bulk", "pair", "incast", "permutation")
+_WAITING = "its messages wait for each other, which needs the emulated fabric (python -m mrc.sim)"
 _UNSET = ("min_active", "steady", "base_rtt_ns", "timeout_ns", "loss_rule")
 """Of a transport, what mrc-send has no option for."""
 
@@ -66,6 +69,8 @@ class Job:
     send: tuple[str, ...]
     """Options of mrc-send besides host, paths and port."""
     port: int
+    both: tuple[str, ...] = ()
+    """Options of mrc-send and mrc-recv alike."""
 
     @property
     def work(self) -> Work:
@@ -83,11 +88,9 @@ def check_case(case: Case) -> None:
     """FabricError: a lab cannot do that; the message names what."""
     for work in case.works:
         if work.kind not in _KINDS:
-            raise _cannot(case, f"work {work.name!r} of kind {work.kind}: its messages wait for")
+            raise _refused(case, f"work {work.name!r} of kind {work.kind}: {_WAITING}")
         if work.outstanding > DEPTH_MAX:
             raise _refused(case, f"outstanding = {work.outstanding}: at most {DEPTH_MAX} in a lab")
-    if case.transport.mode != "mrc":
-        raise _refused(case, f'transport.mode = "{case.transport.mode}": mrc-send speaks MRC only')
     plain = Transport()
     for field in fields(Transport):
         if field.name in _UNSET and getattr(case.transport, field.name) != getattr(
@@ -105,10 +108,6 @@ def check_case(case: Case) -> None:
         raise _refused(case, str(error)) from None
 
 
-def _cannot(case: Case, what: str) -> FabricError:
-    return _refused(case, f"{what} each other, which needs the emulated fabric (python -m mrc.sim)")
-
-
 def _refused(case: Case, what: str) -> FabricError:
     return FabricError(f"the case {case.id} cannot be run in a lab: {what}")
 
@@ -121,10 +120,22 @@ def jobs_of(case: Case) -> tuple[Job, ...]:
     taken: set[str] = set()
     for work in case.works:
         for src, dst in _ways(work, rank):
-            job = _job(case, work, (src, dst), len(found), taken)
-            taken |= {flow.name for flow in job.flows}
-            found.append(job)
+            for numbers in _connections(case, work):
+                job = _job(case, Pair(src, dst, work, numbers[0]), numbers, len(found), taken)
+                taken |= {flow.name for flow in job.flows}
+                found.append(job)
     return tuple(found)
+
+
+def _connections(case: Case, work: Work) -> Sequence[range]:
+    """Those of two hosts by number, as programs have them: in mode rc each has a path of its own.
+
+    A program has the same paths for all its connections.
+    """
+    count = work.qps or case.transport.qps
+    if case.transport.mode == "rc":
+        return [range(k, k + 1) for k in range(count)]
+    return [range(count)]
 
 
 def _ways(work: Work, rank: random.Random) -> Sequence[tuple[int, int]]:
@@ -137,24 +148,37 @@ def _ways(work: Work, rank: random.Random) -> Sequence[tuple[int, int]]:
             return [(work.src, work.dst)]
 
 
-def _job(case: Case, work: Work, way: tuple[int, int], number: int, taken: set[str]) -> Job:
-    src, dst = way
+def _job(case: Case, way: Pair, which: range, number: int, taken: set[str]) -> Job:
+    src, dst, work = way.a, way.b, way.work
     qps = work.qps or case.transport.qps
     ways = [(src, dst, True), (dst, src, False)][: 2 if work.both else 1]
     flows = []
     for a, b, forward in ways:
-        for k in range(qps):
+        for k in which:
             name = flow_name(a, b, k, qps)
             name = f"{work.name}:{name}" if name in taken else name
-            flows.append(FlowOf(name, work.name, a, b, k + 1, forward))
-    pair = Pair(src, dst, work, 0)
+            flows.append(FlowOf(name, work.name, a, b, k - which[0] + 1, forward))
+    # a below b, as the emulated fabric has them: the same paths are drawn
+    pair = Pair(min(src, dst), max(src, dst), work, which[0])
     numbers = path_numbers(case, pair)
     if len(set(numbers)) < len(numbers):
         raise _refused(case, f"transport.evs: {len(numbers)} EVs of {len(set(numbers))} paths")
     return Job(
-        number, pair, src, dst, qps, tuple(flows),
-        tuple(_options(case, work, qps)), FIRST_PORT + number,
+        number, pair, src, dst, len(which), tuple(flows),
+        tuple(_options(case, work, len(which))), FIRST_PORT + number, tuple(_of_both(case)),
     )  # fmt: skip
+
+
+def _cuts(case: Case) -> bool:
+    """Packets may arrive cut, which only a raw socket sees."""
+    return case.shape.trim or any(fault.kind is FaultKind.TRIM for fault in case.faults)
+
+
+def _of_both(case: Case) -> Iterator[str]:
+    if case.transport.mode == "rc":
+        yield from ("--mode", "rc")
+    if _cuts(case):
+        yield from ("--backend", "raw")
 
 
 def _options(case: Case, work: Work, qps: int) -> Iterator[str]:
@@ -179,19 +203,18 @@ def _options(case: Case, work: Work, qps: int) -> Iterator[str]:
         yield from ("-n", str(-(-work.count // qps)))
 
 
-def profile_text(case: Case, spec: FabricSpec, pair: Pair, *, back: bool = False) -> str:
-    """The EV profile of one end of a job. `back`: of the receiver, whose answers take all paths."""
-    src, dst = (pair.b, pair.a) if back else (pair.a, pair.b)
+def profile_text(case: Case, spec: FabricSpec, job: Job, *, back: bool = False) -> str:
+    """The EV profile of one end of a job. `back`: of the receiver, for what it sends."""
+    src, dst = (job.dst, job.src) if back else (job.src, job.dst)
     paths = paths_between(spec, src, dst)
-    numbers = path_numbers(case, Pair(src, dst, pair.work, pair.number))
-    backups = 0 if pair.work.paths else case.transport.backups
-    parts = ['format = "udp"\n']
-    for k, number in enumerate(dict.fromkeys(numbers)):
-        path = paths[number]
+    numbers = path_numbers(case, job.pair)
+    plain = case.transport.mode == "rc" or job.pair.work.paths
+    backups = 0 if plain else case.transport.backups
+    mode = Mode.SRV6 if _cuts(case) else Mode.UDP
+    parts = [f'format = "{mode}"\n']
+    for k, number in enumerate(numbers):
         spare = k >= len(numbers) - backups
-        parts.append(
-            f"[[ev]]\nvalue = {path.sport}\nport = {path.plane}\n" + "backup = true\n" * spare
-        )
+        parts.append(ev_entry(paths[number], mode) + "backup = true\n" * spare)
     return "\n".join(parts)
 
 

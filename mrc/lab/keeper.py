@@ -230,6 +230,11 @@ class Keeper:
             self._fabric.hosts[src].write_profile(file, Mode(mode), dst)
         return {"file": str(file)}
 
+    def _op_processes(self, _: int) -> dict[str, Any]:
+        """Those that make the fabric: this one, the holder, the relay where there is one."""
+        relay = self._fabric.faults.relay_pid
+        return {"pids": [os.getpid(), self._fabric.client.pid, *([relay] if relay else [])]}
+
     def _op_lease(self, owner: int) -> dict[str, Any]:
         """From now on the lab lives as long as this connection."""
         self._leased = owner

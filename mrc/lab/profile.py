@@ -32,11 +32,12 @@ _FORMAT = {
 def ev_profile(spec: FabricSpec, src: int, dst: int, mode: Mode) -> str:
     """The profile for host ``src`` (0-based) to reach host ``dst`` over all paths."""
     parts = [f'format = "{_FORMAT[mode]}"\n']
-    parts += [_entry(path, mode) for path in paths_between(spec, src, dst)]
+    parts += [ev_entry(path, mode) for path in paths_between(spec, src, dst)]
     return "\n".join(parts)
 
 
-def _entry(path: Path, mode: Mode) -> str:
+def ev_entry(path: Path, mode: Mode) -> str:
+    """A path as an entry of a profile."""
     lines = [
         f"# path {path.index}: plane {path.plane}, spine {path.spine}",
         "[[ev]]",

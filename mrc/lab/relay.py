@@ -58,6 +58,7 @@ class Relay:
                 start_new_session=True,
             )
         self._control = near
+        self.pid: int = self._process.pid
 
     def add(self, rx: socket.socket, tx: socket.socket, end: str, begin: str, mtu: int) -> int:
         """Keep what comes in at interface `end`, by a packet socket there; it goes on at `begin`.

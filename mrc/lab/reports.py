@@ -170,6 +170,7 @@ class Story:
         self.ends = list(ends)
         self.zero_ns = zero_ns
         self.stop_s = stop_s
+        self._finite = {f.name for e in self.ends if not e.job.work.endless for f in e.job.flows}
         self.delivered = {
             flow.name: self._delivered(e, flow) for e in self.ends for flow in e.job.flows
         }
@@ -187,9 +188,10 @@ class Story:
         return series
 
     def count(self, name: str, t_s: float) -> int:
-        """Bytes of a flow delivered since second 0."""
+        """Bytes of a flow delivered since second 0; of messages that are counted, all."""
         series = self.delivered[name]
-        return int(series.at(t_s)) - int(series.at(0.0))
+        before = 0 if name in self._finite else int(series.at(0.0))
+        return int(series.at(t_s)) - before
 
 
 def _final(ends: Ends, flow: FlowOf) -> int:

@@ -21,6 +21,7 @@ from .crew import Crew, Programs
 from .errors import FabricError
 from .jobs import INTERVAL_NS, Job, check_scenario, jobs_of, profile_text, receiver_address
 from .launch import launch, take_down
+from .load import kept_up, load_now, used
 from .plan import spec_of
 from .remote import Remote
 from .reports import Ends, Story, Track, events_of, samples_of, sums_of
@@ -54,6 +55,7 @@ class _Played:
     marks: list[FaultMark] = field(default_factory=list)
     late_ms: float = 0.0
     failed: dict[int, str] = field(default_factory=dict)
+    load: dict[str, float] = field(default_factory=dict)
 
 
 def run_scenario(scenario: Scenario, lab: Lab, tell: Tell | None = None) -> Record:
@@ -73,7 +75,7 @@ def run_scenario(scenario: Scenario, lab: Lab, tell: Tell | None = None) -> Reco
                 tell(Progress(case, number, len(cases), now_ns, time.monotonic() - at))
 
         records.append(run_case(scenario.name, case, lab, told))
-    return judged(scenario, records)
+    return judged(scenario, records, kept_up(records))
 
 
 def run_case(name: str, case: Case, lab: Lab, told: Callable[[int], None] | None = None) -> Record:
@@ -139,6 +141,8 @@ class _Stage:
             crew.prepare(job, [receiver_address(job), *job.send, *more])
         crew.wait_until("all programs were ready", crew.ready)
         zero_ns, lead_ns = self._begin()
+        pids = [*crew.pids(), *self._remote.ask("processes")["pids"]]
+        before = load_now(pids)
         played = _Played(zero_ns)
         asked = self._remote.ask(
             "faults", script=script, pair=marks.pair, bound=True, start_ns=zero_ns
@@ -147,6 +151,7 @@ class _Stage:
         crew.heard += self._remote.heard
         self._remote.heard = []
         self._until_the_end(played, lead_ns, told)
+        played.load = used(before, load_now(pids))
         played.failed = crew.failed()
         number = {fault: k for k, fault in enumerate(asked["numbers"])}
         for event in crew.heard:
@@ -175,12 +180,12 @@ class _Stage:
 
     def _options(self, job: Job, *, back: bool) -> list[str]:
         file = self._lab.place.folder / f"run-{job.number}{'-back' * back}.toml"
-        text = profile_text(self._case, spec_of(self._case.shape), job.pair, back=back)
+        text = profile_text(self._case, spec_of(self._case.shape), job, back=back)
         file.write_text(text, encoding="ascii")
         more = ["-1"] if back else []
         return [
             *more, "-p", str(job.port), "--ev-profile", str(file), "--json-stream",
-            "-i", f"{self._interval:.6f}",
+            "-i", f"{self._interval:.6f}", *job.both,
         ]  # fmt: skip
 
     def _until_the_end(self, played: _Played, lead_ns: int, told: Callable[[int], None]) -> None:
@@ -235,6 +240,7 @@ def _record(name: str, run: dict[str, Any], story: Story, played: _Played) -> Re
             "events_left_out": left_out,
             "faults_late_ms": played.late_ms,
             "failures": list(played.failed.values()),
+            **played.load,
         },
         flows=flows,
         samples=samples_of(story, run["sample_s"]),

@@ -9,6 +9,9 @@ from pathlib import Path as FilePath
 import pytest
 
 from mrc.fabric.record import load
+from mrc.lab import why_unavailable
+from mrc.lab.bpf import OBJECT
+from tests.needs import skip_or_fail
 
 from .programs import installed
 from .users import ROOT, make_user
@@ -97,6 +100,96 @@ def test_an_expectation_that_is_not_met_has_its_code(user, scenario):
     assert "NOT fast" in said
 
 
+MESSAGES = """\
+name = "messages, some of them later"
+[fabric]
+planes = 2
+t1 = 2
+rate = "20mbit"
+queue = "64KB"
+[[work]]
+kind = "pair"
+name = "first"
+both = true
+bytes = "64KB"
+count = 12
+[[work]]
+kind = "pair"
+name = "later"
+bytes = "32KB"
+count = 6
+start = "1500ms"
+[run]
+duration = "30s"
+until = "done"
+sample = "20ms"
+"""
+
+
+def test_messages_end_a_run_and_late_ones_are_late(user, tmp_path):
+    """In a user namespace, with a figure: the run of an ordinary user."""
+    if error := why_unavailable(userns=True):
+        skip_or_fail(str(error))
+    path, kept, figure = (tmp_path / name for name in ("m.toml", "m.json", "m.svg"))
+    path.write_text(MESSAGES)
+    argv = ["run", str(path), "--userns", "--json", str(kept), "--figure", str(figure)]
+    user.run(*argv)
+    record = load(kept.read_text())
+    assert record.run["failures"] == []
+    flows = {flow.flow: flow for flow in record.flows}
+    assert {name: flow.bytes for name, flow in flows.items()} == {
+        "h1>h2": 12 << 16,
+        "h2>h1": 12 << 16,
+        "later:h1>h2": 6 << 15,
+    }
+    assert flows["h1>h2"].start_s < 0.5
+    assert 1.4 < flows["later:h1>h2"].start_s < 5
+    last = record.samples[-1].t_s
+    assert flows["later:h1>h2"].end_s <= record.run["finish_s"] + 1e-9 <= last + 2e-9
+    assert last < 30
+    assert "<svg" in figure.read_text()
+
+
+def test_late_bulk_begins_when_it_is_due_and_stops(user, scenario, tmp_path):
+    kept = tmp_path / "run.json"
+    work = '[[work]]\nkind = "bulk"\nname = "guest"\nstart = "1s"\nstop = "2s"\nbytes = "16KB"\n'
+    scenario.write_text(SCENARIO.partition("[[fault]]")[0] + work + '[run]\nduration = "3s"\n')
+    user.run("run", str(scenario), "--json", str(kept))
+    flow = next(flow for flow in load(kept.read_text()).flows if flow.work == "guest")
+    assert 0.9 < flow.start_s < 2.5
+    assert flow.end_s - flow.start_s <= 1.0 + 1e-6
+    assert flow.bytes > 0
+
+
+def test_go_back_n_on_one_path_beside_mrc(user, scenario, tmp_path):
+    kept = tmp_path / "run.json"
+    rc = '[[compare]]\nid = "rc"\nname = "rc"\ntransport.mode = "rc"\n'
+    head = SCENARIO.partition("[[fault]]")[0]
+    scenario.write_text(head + '[run]\nduration = "2s"\n' + rc)
+    user.run("run", str(scenario), "--json", str(kept))
+    record = load(kept.read_text())
+    used = [
+        [bool(count) for count in one.samples[-1].evs or ()]
+        for one in (record, record.compare[0])
+    ]
+    assert used == [[True] * 4, [True]]
+    assert all(one.result["errors"] == 0 for one in (record, record.compare[0]))
+
+
+def test_a_queue_that_cuts_is_heard_of_by_the_senders(user, scenario, tmp_path):
+    if not OBJECT.exists():
+        skip_or_fail("no tc program for trims: no clang")
+    kept = tmp_path / "run.json"
+    text = SCENARIO.partition("[[work]]")[0].replace('"64KB"', '"32KB"\nhosts = 3\ntrim = true')
+    work = '[[work]]\nkind = "incast"\ndst = "h3"\nbytes = "64KB"\noutstanding = 32\n'
+    more = '[transport]\nwindow = "400KB"\ncc = "fixed"\n[run]\nduration = "2s"\n'
+    scenario.write_text(text + work + more)
+    user.run("run", str(scenario), "--json", str(kept))
+    result = load(kept.read_text()).result
+    assert result["errors"] == 0
+    assert result["trimmed"] > 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_that_is_stopped_leaves_nothing(user, scenario, number):
     command = [*user.command, "run", str(scenario), "--set", 'run.duration="60s"', "--name", "r"]
@@ -113,6 +206,6 @@ def test_a_run_that_is_stopped_leaves_nothing(user, scenario, number):
             run.kill()
     if number == signal.SIGINT:
         assert run.returncode == 130
-        assert err.decode() == "mrc-lab: interrupted\n"
+        assert err.decode() == "mrc-lab: interrupted by SIGINT\n"
     wait_for(lambda: user.names() == [], "the lab is gone")
     wait_for(lambda: in_hosts(holder) == [], "its programs are gone")
