@@ -111,7 +111,9 @@ def _spec(args: argparse.Namespace) -> FabricSpec:
     )
 
 
-def _statuses(args: argparse.Namespace, alive: Sequence[Place]) -> list[dict[str, Any]]:
+def _statuses(
+    args: argparse.Namespace, alive: Sequence[Place], *, chosen: bool
+) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for where in alive:
         try:
@@ -120,7 +122,7 @@ def _statuses(args: argparse.Namespace, alive: Sequence[Place]) -> list[dict[str
                 if args.links:
                     found[-1]["links"] = remote.ask("links")["links"]
         except FabricError as error:
-            if len(alive) == 1:
+            if chosen:
                 raise
             # One lab that comes up or goes down just now does not hide the others.
             if not args.json:
@@ -131,11 +133,9 @@ def _statuses(args: argparse.Namespace, alive: Sequence[Place]) -> list[dict[str
 def _status(args: argparse.Namespace) -> None:
     swept = sweep()
     inside = surroundings()
-    if args.name is not None or (inside is not None and not args.all):
-        alive = [choose(args.name)]
-    else:
-        alive = [p for p in places() if p.alive()]
-    found = _statuses(args, alive)
+    chosen = args.name is not None or (inside is not None and not args.all)
+    alive = [choose(args.name)] if chosen else [p for p in places() if p.alive()]
+    found = _statuses(args, alive, chosen=chosen)
     if args.json:
         print(json.dumps({"labs": found, "swept": swept}))
         return

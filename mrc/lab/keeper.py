@@ -23,7 +23,7 @@ from mrc.fabric import FabricError as VocabularyError
 from mrc.fabric import parse_fault, parse_target, settle
 
 from .counters import read_links
-from .errors import FabricError, FabricUnavailableError
+from .errors import FabricError, FabricUnavailableError, said_of
 from .fabric import Fabric, cleanup_stale
 from .player import Happened, Player
 from .profile import Mode
@@ -120,7 +120,7 @@ class Keeper:
         except (VocabularyError, ValueError) as error:
             return {"usage": str(error)}
         except (FabricError, OSError) as error:
-            return {"error": str(error)}
+            return {"error": said_of(error)}
         except (TypeError, AttributeError, KeyError) as error:
             return {"error": f"not understood: {error}; is the lab of another version?"}
         return answer
@@ -227,7 +227,11 @@ class Keeper:
         """A file with the EV profile by which a host reaches another."""
         file = self._place.folder / f"h{src + 1}-h{dst + 1}.{mode}.toml"
         if not file.exists():
-            self._fabric.hosts[src].write_profile(file, Mode(mode), dst)
+            draft = file.with_suffix(".new")  # whole or not at all: a disk may be full
+            try:
+                self._fabric.hosts[src].write_profile(draft, Mode(mode), dst).replace(file)
+            except OSError as error:
+                raise OSError(error.errno, os.strerror(error.errno or 0), str(draft)) from None
         return {"file": str(file)}
 
     def _op_processes(self, _: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import traceback
 from pathlib import Path
 from typing import NoReturn
 
-from .errors import FabricError, FabricUnavailableError
+from .errors import FabricError, FabricUnavailableError, said_of
 from .fabric import Fabric
 from .keeper import Keeper
 from .plan import FabricSpec
@@ -92,8 +92,8 @@ def _keep_until_down(
             keeper.serve()
     except FabricUnavailableError as error:
         return {"missing": error.missing, "hint": error.hint}
-    except FabricError as error:
-        return {"error": str(error)}
+    except (FabricError, OSError) as error:
+        return {"error": said_of(error)}
     return {}
 
 

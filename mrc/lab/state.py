@@ -64,6 +64,8 @@ class Place:
 
     def take(self) -> int:
         """Make the folder and lock it: a descriptor to keep. FabricError: somebody has it."""
+        if self.folder.is_symlink():
+            raise FabricError(f"{self.folder}: is a link, no folder of a lab")
         self.folder.mkdir(mode=0o700, exist_ok=True)
         fd = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -115,6 +117,8 @@ def base() -> Path:
         folder = Path(f"/tmp/mrc-lab-{os.geteuid()}")  # noqa: S108 - its owner is checked
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
+    except FileExistsError:
+        raise FabricError(f"{folder}: no folder for labs, but a file; remove it") from None
     except OSError as error:
         raise FabricError(f"{folder}: {error.strerror}") from error
     if not _is_ours(folder):
@@ -139,7 +143,8 @@ def place(name: str) -> Place:
 
 def places() -> list[Place]:
     """Every folder there is, of living labs and others."""
-    return [Place(folder) for folder in sorted(base().iterdir()) if folder.is_dir()]
+    found = (folder for folder in sorted(base().iterdir()) if not folder.is_symlink())
+    return [Place(folder) for folder in found if folder.is_dir()]
 
 
 def sweep(wait_s: float = 2.0) -> list[str]:
@@ -148,8 +153,8 @@ def sweep(wait_s: float = 2.0) -> list[str]:
     for found in places():
         try:
             lock = found.take()
-        except FabricError:
-            continue
+        except (FabricError, OSError):
+            continue  # it lives, or is no lab of ours at all
         try:
             pid = found.noted().get("holder")
             _wait_ended(pid, wait_s)

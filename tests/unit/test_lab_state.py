@@ -61,6 +61,25 @@ def test_a_sweep_leaves_the_living_alone():
     os.close(lock)
 
 
+def test_what_is_no_lab_is_left_alone(runtime):
+    (runtime / "elsewhere").mkdir()
+    base()
+    (runtime / "mrc-lab" / "file").write_text("")
+    (runtime / "mrc-lab" / "link").symlink_to(runtime / "elsewhere")
+    (runtime / "mrc-lab" / "odd" / "lock").mkdir(parents=True)
+    assert sweep() == []
+    assert list((runtime / "elsewhere").iterdir()) == []
+    assert [p.name for p in places() if p.alive()] == []
+    with pytest.raises(FabricError, match="is a link"):
+        place("link").take()
+
+
+def test_a_file_in_the_way_is_named(runtime):
+    (runtime / "mrc-lab").write_text("")
+    with pytest.raises(FabricError, match="mrc-lab: no folder for labs, but a file"):
+        base()
+
+
 def test_notes_are_whole_or_not_there():
     where = place("noted")
     os.close(where.take())
