@@ -70,7 +70,7 @@ $(VENV)/.ext: $(VENV)/.deps $(EXT_INPUT)
 BPF := mrc/lab/mrc_fabric.bpf.o
 .PHONY: bpf
 bpf: $(BPF)
-$(BPF): csrc/bpf/mrc_fabric.bpf.c
+$(BPF): csrc/bpf/mrc_fabric.bpf.c csrc/bpf/mrc_bpf.h
 	@if ! command -v $(CLANG) >/dev/null; then \
 	    echo "note: no clang here, so no marks, trims or damage in mrc-lab (apt install clang)"; else \
 	    echo "  BPF  $@"; $(CLANG) -O2 -g0 -Wall -Wextra -Werror -target bpf \
