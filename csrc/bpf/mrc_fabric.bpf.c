@@ -21,6 +21,9 @@ enum {
     RETAINED = 64, /* bytes behind the UDP header of a cut packet: BTH, METH, TSETH, RETH */
     CE = 3,
     RECOMPUTE = 1, /* BPF_F_RECOMPUTE_CSUM */
+    TRIMMED = 12,  /* DSCP of what has been cut (A.13.5, our defaults) */
+    LASTHOP = 16,
+    FIRST = 0x100001, /* the class in which that leaves before data: 10:1 of mrc/lab/config.py */
 };
 
 /* Written by the program that loads this: the order is bpf.py's. */
@@ -204,11 +207,14 @@ SECTION("queue") int mrc_queue(struct __sk_buff *skb)
     const struct layout l = parse(skb);
     if (l.udp != 0 && c->limit != 0 && waiting + len > c->limit && trim(skb, &l, c)) {
         len = l.udp + UDP + RETAINED;
+        skb->priority = FIRST;
         __sync_fetch_and_add(&n->trimmed, 1);
     } else if (l.ecn != 0 && l.ecn != CE && is_marked(c, waiting)) {
         set_classes(skb, &l, CE, 0xFF);
         __sync_fetch_and_add(&n->marked, 1);
     }
+    if (l.udp != 0 && (l.dscp == TRIMMED || l.dscp == LASTHOP))
+        skb->priority = FIRST;
     s->waiting = waiting + len;
     return KEEP;
 }

@@ -112,7 +112,7 @@ class Bpf:
         if not OBJECT.exists():
             raise FabricUnavailableError(
                 "the tc program for marks, trims and damage is not compiled",
-                "Debian and Ubuntu: apt install clang; then make",
+                "Debian and Ubuntu: apt install clang; then make, or install the package anew",
             )
         self._programs = read_object(OBJECT.read_bytes())
         values = (len(PortConfig().packed()), 16, 8 * len(COUNTS))

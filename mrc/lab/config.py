@@ -207,7 +207,24 @@ def tbf_line(spec: FabricSpec, dev: str, rate_bps: int) -> str:
     burst = max(rate_bps // 4000, min(131072, rate_bps // 2000), 2 * spec.mtu)
     room = spec.shape.queue_bytes * 2 if spec.trim else spec.queue_bytes
     queue = f"limit {burst + room}" if room is not None else "latency 10ms"
-    return f"qdisc replace dev {dev} root tbf rate {rate_bps}bit burst {burst} {queue}"
+    return f"qdisc replace dev {dev} root handle 1: tbf rate {rate_bps}bit burst {burst} {queue}"
+
+
+def first_lines(spec: FabricSpec, dev: str) -> list[str]:
+    """``tc -batch`` lines by which packets that were cut leave a port before data, as in switches.
+
+    The tc program puts them into class 10:1. Of HTB only that strict order is used: its classes
+    have a rate that no port has.
+    """
+    limit = spec.shape.queue_bytes * 2 + 131072
+    lines = [f"qdisc replace dev {dev} parent 1:1 handle 10: htb default 2"]
+    for number, order in ((1, 0), (2, 1)):
+        rate = f"rate 100gbit burst 1mb cburst 1mb prio {order} quantum 60000"
+        lines += [
+            f"class replace dev {dev} parent 10: classid 10:{number} htb {rate}",
+            f"qdisc replace dev {dev} parent 10:{number} handle 2{number}: bfifo limit {limit}",
+        ]
+    return lines
 
 
 def tbf_lines(spec: FabricSpec, rate_mbit: float | None = None) -> dict[str, list[str]]:
@@ -217,7 +234,10 @@ def tbf_lines(spec: FabricSpec, rate_mbit: float | None = None) -> dict[str, lis
     for way in shape.links:
         ns, dev = out_port(way)
         rate_bps = shape.rate_of(way) if rate_mbit is None else round(rate_mbit * 1e6)
-        lines.setdefault(ns, []).append(tbf_line(spec, dev, rate_bps))
+        here = lines.setdefault(ns, [])
+        here.append(tbf_line(spec, dev, rate_bps))
+        if spec.trim and way.src.tier is not Tier.HOST and rate_mbit is None:
+            here += first_lines(spec, dev)
     return lines
 
 

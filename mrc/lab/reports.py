@@ -199,8 +199,9 @@ def _final(ends: Ends, flow: FlowOf) -> int:
     if not flow.forward:
         return 0
     for one in ends.sender.end.get("streams", []):
-        if one["receiver"]["socket"] == flow.socket and one["receiver"].get("bytes"):
-            return int(one["receiver"]["bytes"])
+        got = one.get("receiver", {})  # of a run that failed there is none
+        if got.get("socket") == flow.socket and got.get("bytes"):
+            return int(got["bytes"])
     return 0
 
 

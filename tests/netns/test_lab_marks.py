@@ -204,6 +204,19 @@ def test_a_full_queue_cuts_what_it_would_have_dropped(bpf):
         assert {len(payload) for payload in cut} == {64}
 
 
+def test_a_cut_packet_overtakes_data(bpf):
+    """It is cut when the queue is full, and would else wait as long as it takes to empty that."""
+    spec = FabricSpec(
+        planes=1, spines=1, hosts=3, rate_mbit=1000, t1_rate_mbit=20, queue_bytes=60_000, trim=True
+    )
+    with Fabric(spec) as fabric:
+        found = burst(fabric, TRIMMABLE, 40, 4000)
+    order = ["cut" if tclass >> 2 in (12, 16) else "whole" for tclass, _ in found]
+    behind = len(order) - order.index("cut") - order[order.index("cut") :].count("cut")
+    assert behind > 10  # whole packets that were there before the first was cut
+    assert order[-1] == "whole"
+
+
 def test_the_object_file_has_both_programs_with_their_maps(bpf):
     programs = read_object(OBJECT.read_bytes())
     assert set(programs) == {"queue", "wire"}

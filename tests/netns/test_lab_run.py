@@ -182,7 +182,7 @@ def test_a_queue_that_cuts_is_heard_of_by_the_senders(user, scenario, tmp_path):
     kept = tmp_path / "run.json"
     text = SCENARIO.partition("[[work]]")[0].replace('"64KB"', '"32KB"\nhosts = 3\ntrim = true')
     work = '[[work]]\nkind = "incast"\ndst = "h3"\nbytes = "64KB"\noutstanding = 32\n'
-    more = '[transport]\nwindow = "400KB"\ncc = "fixed"\n[run]\nduration = "2s"\n'
+    more = '[transport]\nwindow = "100KB"\ncc = "fixed"\n[run]\nduration = "2s"\n'
     scenario.write_text(text + work + more)
     user.run("run", str(scenario), "--json", str(kept))
     result = load(kept.read_text()).result

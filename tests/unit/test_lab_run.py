@@ -221,6 +221,18 @@ def test_sums_and_events_are_in_time_of_the_run():
     assert event.t_s == pytest.approx(0.3)
 
 
+def test_of_a_program_that_failed_what_it_said_counts():
+    send, recv = Said(), Said()
+    for said, sends in ((send, True), (recv, False)):
+        said.take(10**9, b'{"event": "start", "data": {}}')
+        said.take(2 * 10**9, interval(1.0, 300, sends=sends))
+    end = {"streams": [{"sender": {"socket": 1, "bytes": 900}}]}
+    send.take(2 * 10**9, json.dumps({"event": "end", "data": end}).encode())
+    one = case(BULK)
+    told = Story(one, [Ends(jobs_of(one)[0], Track(send), Track(recv))], 10**9, 1.0)
+    assert told.count("h1>h2", 1.0) == 300
+
+
 @pytest.mark.parametrize("line", [b"", b"{", b"[]", b'{"event": 1}', b'"x"', b"\xff"])
 def test_a_line_that_is_no_report_is_nothing(line):
     said = Said()
