@@ -23,7 +23,7 @@ LAB := $(wildcard csrc/lab/*.c)
 SIM := $(filter-out %_all.c,$(wildcard csrc/sim/*.c)) $(wildcard csrc/tests/world*.c)
 CTESTS := $(wildcard csrc/tests/test_*.c)
 HEADERS := $(wildcard csrc/core/*.h csrc/io/*.h csrc/lab/*.h csrc/sim/*.h csrc/tests/*.h)
-CFORMAT := $(wildcard csrc/bpf/*.c) $(CORE) $(IO) $(SIM) $(LAB) $(HEADERS) $(wildcard csrc/tests/*.c tools/*/*.[ch] tools/*/*/*.c)
+CFORMAT := $(wildcard csrc/bpf/*.[ch]) $(CORE) $(IO) $(SIM) $(LAB) $(HEADERS) $(wildcard csrc/tests/*.c tools/*/*.[ch] tools/*/*/*.c)
 RULERS := $(addprefix build/bench/,bare ping crc load)
 EXT_INPUT := $(wildcard csrc/core/*.[ch] csrc/io/*.[ch] csrc/lab/*.[ch] csrc/sim/*.[ch] csrc/ffi/*) pyproject.toml
 

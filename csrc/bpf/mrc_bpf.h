@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a tc program has of its kernel. A test brings its own instead (csrc/tests/test_lab_bpf.c). */
+/* What a tc program has of its kernel. A test brings its own (csrc/tests/test_lab_bpf.c). */
 #ifndef MRC_BPF_H
 #define MRC_BPF_H
 

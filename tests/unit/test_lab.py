@@ -72,8 +72,8 @@ def test_what_cannot_be_numbered_is_refused(wrong: dict[str, Any], says: str):
 
 def test_no_usid_reaches_the_local_space():
     """0xE000 and above are for local adjacencies (MRC A.13.1)."""
-    big = FabricSpec(planes=14, spines=200)
-    for path in paths_between(big, 0, 1):
+    wide, deep = FabricSpec(planes=1, spines=200), FabricSpec(planes=14, spines=140)
+    for path in (*paths_between(wide, 0, 1), *paths_between(deep, 0, 1)):
         words = path.raw_carrier.exploded.split(":")[2:]
         assert all(int(w, 16) < 0xE000 for w in words)
 
