@@ -312,8 +312,13 @@ int mrc_relay_add(struct mrc_relay *r, int rx, int tx, uint32_t mtu_bytes)
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = id};
     if (setsockopt(tx, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof on) != 0 ||
         setsockopt(tx, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof on) != 0 ||
-        epoll_ctl(r->epoll, EPOLL_CTL_ADD, rx, &event) != 0)
-        return -errno;
+        epoll_ctl(r->epoll, EPOLL_CTL_ADD, rx, &event) != 0) {
+        const int why = errno;
+        (void)munmap(r->links[id].ring, r->links[id].ring_bytes);
+        close(rx);
+        r->links[id] = (struct relay_link){.rx = -1, .tx = -1};
+        return -why;
+    }
     r->links[id].tx = tx;
     return (int)id;
 }
