@@ -233,9 +233,11 @@ build/scorecard/rxd: tools/scorecard/ends/rxd.c Makefile
 bench-core: build/bench/core ## instructions per packet of the C core alone (needs valgrind)
 	@python3 -m tools.bench.core
 
+# The core as the package has it: pyproject.toml, and what Python adds for a shared object.
+SHIPPED := -O3 -std=gnu11 -ffp-contract=off -fvisibility=hidden -fPIC -fwrapv
 build/bench/core: tools/bench/core.c $(wildcard csrc/core/*.[ch]) Makefile
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu11 -O3 -g -ffp-contract=off -Icsrc/core $< csrc/core/mrc_core_all.c -o $@
+	$(Q)$(CC) $(SHIPPED) -g -Icsrc/core $< csrc/core/mrc_core_all.c -o $@
 
 build/bench/bare build/bench/ping: build/bench/%: tools/bench/%.c tools/bench/quantile.h Makefile
 	@mkdir -p $(@D)

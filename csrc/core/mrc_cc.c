@@ -48,7 +48,7 @@ uint64_t mrc_cc_cwnd(const struct mrc_cc *cc)
     switch ((enum mrc_cc_kind)cc->cfg.kind) {
     case MRC_CC_NONE: return UINT64_MAX;
     case MRC_CC_FIXED: return cc->cfg.max_cwnd_bytes;
-    case MRC_CC_NSCC: return (uint64_t)cc->nscc.cwnd;
+    case MRC_CC_NSCC: return (uint64_t)(int64_t)cc->nscc.cwnd; /* signed is one instruction */
     }
     MRC_ASSERT(false);
 }

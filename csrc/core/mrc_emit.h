@@ -84,4 +84,12 @@ void mrc_emit(const struct mrc_env *env, const struct mrc_peer *peer,
               const struct mrc_path_entry_cfg *entry, uint8_t tclass, struct mrc_pkt *pkt,
               struct mrc_tx_pkt *out);
 
+/* The same in two steps, for a packet in the middle of a message: *out is a copy of one before it
+ * of the same size, a full one, and its payload is set. By this entry: the iCRC begins so for all
+ * of that size. */
+uint32_t mrc_emit_by(const struct mrc_env *env, const struct mrc_peer *peer,
+                     const struct mrc_path_entry_cfg *entry, struct mrc_tx_pkt *out);
+void mrc_emit_middle(const struct mrc_env *env, uint32_t reg, uint32_t psn, bool a, uint64_t va,
+                     struct mrc_tx_pkt *out);
+
 #endif

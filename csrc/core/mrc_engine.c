@@ -58,10 +58,23 @@ static enum mrc_drop engine_wire_drop(enum mrc_wire_err err)
     return MRC_DROP_SHORT;
 }
 
-static bool engine_icrc_ok(const struct mrc_engine *e, const struct mrc_rx_pkt *p)
+/* Packets that came one after the other, from one peer for one QP, in the middle of one message. */
+struct engine_flow {
+    struct mrc_qp *q; /* NULL: none */
+    const struct mrc_rx_pkt *last;
+    struct mrc_pkt pkt; /* that, decoded */
+    uint32_t begin;     /* its iCRC up to the BTH */
+    bool untouched;     /* q has got packets since mrc_engine_touch */
+};
+
+static uint32_t engine_icrc_begin(const struct mrc_engine *e, const struct mrc_rx_pkt *p)
+{
+    return mrc_icrc6_begin(e->env.crc, p->src, p->dst, p->sport, p->dport, p->udp_len);
+}
+
+static bool engine_icrc_ok(const struct mrc_engine *e, const struct mrc_rx_pkt *p, uint32_t reg)
 {
     uint8_t want[MRC_ICRC_LEN];
-    uint32_t reg = mrc_icrc6_begin(e->env.crc, p->src, p->dst, p->sport, p->dport, p->udp_len);
     reg = mrc_icrc_bth(e->env.crc, reg, p->bytes, p->len - MRC_ICRC_LEN);
     mrc_icrc_end(reg, want);
     return memcmp(want, p->bytes + p->len - MRC_ICRC_LEN, MRC_ICRC_LEN) == 0;
@@ -143,11 +156,21 @@ static void engine_rx_ep(struct mrc_engine *e, const struct mrc_rx_pkt *rx, cons
     }
 }
 
-/* B.15: the order of checks is the order of cost and of trust. */
-static void engine_rx_one(struct mrc_engine *e, const struct mrc_rx_pkt *p, mrc_ns now)
+/* Is what follows this packet likely to be the next of its message? */
+static void engine_flow_begin(struct engine_flow *f, struct mrc_qp *q, const struct mrc_rx_pkt *p,
+                              bool ce)
 {
-    struct mrc_pkt pkt;
+    const uint8_t op = f->pkt.opcode;
+    f->q = !ce && (op == MRC_OP_WRITE_FIRST || op == MRC_OP_WRITE_MIDDLE) ? q : NULL;
+    f->last = p;
+}
+
+/* B.15: the order of checks is the order of cost and of trust. */
+static void engine_rx_one(struct mrc_engine *e, struct engine_flow *f, const struct mrc_rx_pkt *p,
+                          mrc_ns now)
+{
     const uint8_t dscp = p->tclass >> 2;
+    f->q = NULL;
     if (e->env.dscp_trimmed != 0 && dscp != 0 && /* 0: not used here */
         (dscp == e->env.dscp_trimmed || dscp == e->env.dscp_trimmed_lasthop)) {
         engine_rx_trimmed(e, p, dscp == e->env.dscp_trimmed_lasthop, now);
@@ -161,36 +184,81 @@ static void engine_rx_one(struct mrc_engine *e, const struct mrc_rx_pkt *p, mrc_
         e->env.drops[MRC_DROP_SHORT]++;
         return;
     }
-    if (!engine_icrc_ok(e, p)) {
+    f->begin = engine_icrc_begin(e, p);
+    if (!engine_icrc_ok(e, p, f->begin)) {
         e->env.drops[MRC_DROP_ICRC]++;
         if (e->env.icrc_skip_percent != 0)
             engine_rx_broken(e, p, now);
         return;
     }
-    const enum mrc_wire_err err = mrc_wire_decode(&pkt, p->bytes, p->len, false);
+    struct mrc_pkt *const pkt = &f->pkt;
+    const enum mrc_wire_err err = mrc_wire_decode(pkt, p->bytes, p->len, false);
     if (err != MRC_WIRE_OK) {
         e->env.drops[engine_wire_drop(err)]++;
         return;
     }
-    if (pkt.opcode == MRC_OP_EP_REQUEST || pkt.opcode == MRC_OP_EP_RESPONSE) {
-        engine_rx_ep(e, p, &pkt, now);
+    if (pkt->opcode == MRC_OP_EP_REQUEST || pkt->opcode == MRC_OP_EP_RESPONSE) {
+        engine_rx_ep(e, p, pkt, now);
         return;
     }
-    struct mrc_qp *q = engine_qp_of(e, pkt.dqp, p->src);
+    struct mrc_qp *q = engine_qp_of(e, pkt->dqp, p->src);
     if (q == NULL)
         return;
     const bool ce = (p->tclass & 3) == 3 || p->outer_ce; /* A.13.1 */
-    mrc_qp_rx(q, &pkt, mrc_wire_ev(p->flow_label, p->sport), ce, now);
+    mrc_qp_rx(q, pkt, mrc_wire_ev(p->flow_label, p->sport), ce, now);
     mrc_engine_touch(e, q);
-    if (q->cc != NULL && (mrc_opcode_flags(pkt.opcode) & MRC_OPF_DATA) == 0)
+    if (q->cc != NULL && (mrc_opcode_flags(pkt->opcode) & MRC_OPF_DATA) == 0)
         mrc_sched_wake(e, &e->cc[q->attr.cc]);
+    engine_flow_begin(f, q, p, ce);
+}
+
+/* Same length, class and ends as the last one, which passed all checks: what is left of them.
+ * False: nothing was done. */
+static bool engine_rx_next(struct mrc_engine *e, struct engine_flow *f, const struct mrc_rx_pkt *p,
+                           mrc_ns now)
+{
+    const struct mrc_rx_pkt *l = f->last;
+    if (p->len != l->len || p->udp_len != l->udp_len || p->tclass != l->tclass || p->outer_ce ||
+        p->dport != l->dport || p->bytes[0] != MRC_OP_WRITE_MIDDLE ||
+        memcmp(p->src, l->src, 16) != 0 || memcmp(p->dst, l->dst, 16) != 0)
+        return false;
+    const uint32_t begin = p->sport == l->sport ? f->begin : engine_icrc_begin(e, p);
+    if (!engine_icrc_ok(e, p, begin) || !mrc_wire_follows(&f->pkt, l->bytes, p->bytes))
+        return false;
+    f->begin = begin;
+    f->last = p;
+    if (mrc_qp_rx_middle(f->q, &f->pkt, mrc_wire_ev(p->flow_label, p->sport), now)) {
+        f->untouched = true;
+        return true;
+    }
+    mrc_qp_rx(f->q, &f->pkt, mrc_wire_ev(p->flow_label, p->sport), false, now);
+    mrc_engine_touch(e, f->q);
+    f->untouched = false;
+    if (f->q->attr.state == MRC_QPS_ERR)
+        f->q = NULL;
+    return true;
+}
+
+static void engine_flow_end(struct mrc_engine *e, struct engine_flow *f)
+{
+    if (f->untouched)
+        mrc_engine_touch(e, f->q);
+    f->untouched = false;
 }
 
 void mrc_engine_rx(struct mrc_engine *e, const struct mrc_rx_pkt *pkts, size_t n, mrc_ns now)
 {
+    struct engine_flow f;
+    f.q = NULL;
+    f.untouched = false;
     e->now = now;
-    for (size_t i = 0; i < n; i++)
-        engine_rx_one(e, &pkts[i], now);
+    for (size_t i = 0; i < n; i++) {
+        if (f.q != NULL && engine_rx_next(e, &f, &pkts[i], now))
+            continue;
+        engine_flow_end(e, &f);
+        engine_rx_one(e, &f, &pkts[i], now);
+    }
+    engine_flow_end(e, &f);
 }
 
 /* ---- tick ---- */

@@ -94,9 +94,7 @@ static size_t sched_send(struct mrc_engine *e, struct mrc_qp *q, struct mrc_tx_p
                          size_t most, mrc_ns now, enum mrc_req_block *why)
 {
     size_t n = 0;
-    *why = MRC_REQ_SENT;
-    while (n < most && (*why = mrc_qp_tx_data(q, &out[n], now)) == MRC_REQ_SENT)
-        n++;
+    *why = mrc_qp_tx_data(q, out, most, now, &n);
     const mrc_ns next = mrc_qp_deadline(q); /* what one tick left over is due in the next */
     mrc_heap_set(&e->timers, &q->timer, next > now ? next : now + 1);
     return n;

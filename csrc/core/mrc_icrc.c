@@ -199,9 +199,22 @@ uint32_t mrc_icrc_bth(mrc_crc32_fn crc, uint32_t reg, const uint8_t *bth, size_t
     MRC_ASSERT(n >= 12);
     /* One call for all headers: the copy reaches past the largest of them. */
     uint8_t head[64];
-    const size_t head_len = n < sizeof(head) ? n : sizeof(head);
-    memcpy(head, bth, head_len);
+    const bool more = n > sizeof(head);
+    if (more)
+        memcpy(head, bth, sizeof(head)); /* of a length that the compiler knows */
+    else
+        memcpy(head, bth, n);
     head[ICRC_BTH_VAR_RES] = 0xFF;
-    reg = crc(reg, head, head_len);
-    return n > head_len ? crc(reg, bth + head_len, n - head_len) : reg;
+    if (more)
+        return crc(crc(reg, head, sizeof(head)), bth + sizeof(head), n - sizeof(head));
+    return crc(reg, head, n);
+}
+
+uint32_t mrc_icrc_own(mrc_crc32_fn crc, uint32_t reg, uint8_t *hdr, size_t n)
+{
+    const uint8_t var_res = hdr[ICRC_BTH_VAR_RES];
+    hdr[ICRC_BTH_VAR_RES] = 0xFF;
+    reg = crc(reg, hdr, n);
+    hdr[ICRC_BTH_VAR_RES] = var_res;
+    return reg;
 }

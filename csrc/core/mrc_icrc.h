@@ -24,6 +24,8 @@ uint32_t mrc_icrc4_begin(mrc_crc32_fn crc, const uint8_t *ip, uint16_t sport, ui
 
 /* Continue over headers that start with BTH: byte 4 (var-res) is masked. n >= 12. */
 uint32_t mrc_icrc_bth(mrc_crc32_fn crc, uint32_t reg, const uint8_t *bth, size_t n);
+/* The same for headers that may be written to meanwhile: without a copy. */
+uint32_t mrc_icrc_own(mrc_crc32_fn crc, uint32_t reg, uint8_t *hdr, size_t n);
 
 /* The four bytes as they go on the wire: complement, least significant byte first. */
 static inline void mrc_icrc_end(uint32_t reg, uint8_t out[4])

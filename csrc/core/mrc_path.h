@@ -187,6 +187,9 @@ void mrc_path_on_reverse(struct mrc_path_table *t, uint16_t i, mrc_ns rtt);
 
 /* What happened to an entry. All ignore MRC_EV_NONE. */
 void mrc_path_on_sent(struct mrc_path_table *t, uint16_t i, uint32_t bytes, bool rtx);
+/* After one: so many more, fewer than 2048, of so many bytes each, none of them again. Not for
+ * MRC_EV_NONE. */
+void mrc_path_on_sent_more(struct mrc_path_table *t, uint16_t i, uint32_t packets, uint32_t bytes);
 void mrc_path_on_rtt(struct mrc_path_table *t, uint16_t i, mrc_ns rtt);
 void mrc_path_on_mark(struct mrc_path_table *t, uint16_t i, uint8_t mark, mrc_ns now); /* SACK m */
 void mrc_path_on_trim(struct mrc_path_table *t, uint16_t i, mrc_ns now);
@@ -207,7 +210,11 @@ void mrc_path_on_gap(struct mrc_path_table *t, uint16_t i, mrc_ns sent_ns, mrc_n
  * verdict is then DENIED (R_MTU), until control says otherwise, or a second has passed, two the
  * next time, and so on to a minute (ADR 92, 94). on_loss(R_MTU) is the same verdict of who knows.
  */
-void mrc_path_size_passed(struct mrc_path_table *t, uint16_t i, uint32_t bytes);
+void mrc_path_sizes_passed(struct mrc_path_table *t, uint16_t i, uint32_t bytes, uint32_t n);
+static inline void mrc_path_size_passed(struct mrc_path_table *t, uint16_t i, uint32_t bytes)
+{
+    mrc_path_sizes_passed(t, i, bytes, 1);
+}
 void mrc_path_size_lost(struct mrc_path_table *t, uint16_t i, uint32_t bytes);
 
 /* Probing of ASSUMED_BAD entries (F.2): the first at once, then probe_interval apart while they are

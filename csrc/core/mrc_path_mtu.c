@@ -16,12 +16,12 @@ enum {
 };
 static const mrc_ns PATH_NARROW_NS = MRC_SEC;
 
-void mrc_path_size_passed(struct mrc_path_table *t, uint16_t i, uint32_t bytes)
+void mrc_path_sizes_passed(struct mrc_path_table *t, uint16_t i, uint32_t bytes, uint32_t n)
 {
     if (i == MRC_EV_NONE)
         return;
     struct path_hole *h = &t->entry[i].hole;
-    t->passed++;
+    t->passed += n;
     if (bytes > PATH_HOLE_BYTES)
         t->entry[i].narrow = 0;
     if (h->bytes != 0 && bytes >= h->bytes)

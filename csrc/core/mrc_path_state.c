@@ -110,6 +110,24 @@ void mrc_path_on_sent(struct mrc_path_table *t, uint16_t i, uint32_t bytes, bool
         path_recent_halve(t, i);
 }
 
+void mrc_path_on_sent_more(struct mrc_path_table *t, uint16_t i, uint32_t packets, uint32_t bytes)
+{
+    struct path_entry *e = &t->entry[i];
+    MRC_ASSERT(i < t->count);
+    e->stats.packets_sent += packets;
+    e->stats.bytes_sent += (uint64_t)packets * bytes;
+    const uint32_t left = PATH_RECENT - e->recent_sent;
+    e->recent_sent += packets;
+    t->recent_sent += packets;
+    if (packets < left)
+        return;
+    e->recent_sent -= packets - left; /* as they were when that one left */
+    t->recent_sent -= packets - left;
+    path_recent_halve(t, i);
+    e->recent_sent += packets - left;
+    t->recent_sent += packets - left;
+}
+
 void path_sample(struct mrc_path_table *t, uint16_t i, mrc_ns rtt)
 {
     struct path_entry *e = &t->entry[i];

@@ -156,6 +156,15 @@ void mrc_qp_rx(struct mrc_qp *q, const struct mrc_pkt *p, uint32_t ev, bool ce, 
         q->env->drops[MRC_DROP_OPCODE]++; /* endpoint operation with a QP number */
 }
 
+MRC_FLAT bool mrc_qp_rx_middle(struct mrc_qp *q, const struct mrc_pkt *p, uint32_t ev, mrc_ns now)
+{
+    if (q->attr.state != MRC_QPS_RTS &&
+        (q->attr.state != MRC_QPS_RTR || q->stats.packets_received == 0))
+        return false;
+    const struct mrc_resp_ctx c = qp_resp_ctx(q, now);
+    return mrc_resp_middle(&q->resp, &c, p, ev);
+}
+
 void mrc_qp_rx_trimmed(struct mrc_qp *q, const struct mrc_pkt *p, uint32_t ev, bool lasthop,
                        mrc_ns now)
 {
@@ -215,14 +224,25 @@ static bool qp_first_flight_full(const struct mrc_qp *q)
     return q->req.inflight >= (int64_t)mrc_max64(part, q->attr.path_mtu);
 }
 
-enum mrc_req_block mrc_qp_tx_data(struct mrc_qp *q, struct mrc_tx_pkt *out, mrc_ns now)
+enum mrc_req_block mrc_qp_tx_data(struct mrc_qp *q, struct mrc_tx_pkt *out, size_t max, mrc_ns now,
+                                  size_t *sent)
 {
-    if (q->attr.state != MRC_QPS_RTS || qp_first_flight_full(q))
-        return MRC_REQ_IDLE;
+    enum mrc_req_block why = MRC_REQ_SENT;
     const struct mrc_req_ctx c = qp_req_ctx(q, now);
-    const enum mrc_req_block why = mrc_req_tx(&q->req, &c, out);
-    /* S3 looks again at every probe interval; a millisecond costs nothing. */
-    q->retry_path_at = why == MRC_REQ_NO_PATH ? now + MRC_MSEC : MRC_NEVER;
+    *sent = 0;
+    if (q->attr.state != MRC_QPS_RTS)
+        return MRC_REQ_IDLE;
+    while (*sent < max && why == MRC_REQ_SENT) {
+        if (qp_first_flight_full(q))
+            return MRC_REQ_IDLE;
+        const struct mrc_psn before = q->req.tx.max_sent;
+        why = mrc_req_tx(&q->req, &c, &out[*sent]);
+        /* S3 looks again at every probe interval; a millisecond costs nothing. */
+        q->retry_path_at = why == MRC_REQ_NO_PATH ? now + MRC_MSEC : MRC_NEVER;
+        *sent += why == MRC_REQ_SENT;
+        if (!mrc_psn_eq(q->req.tx.max_sent, before) && q->hint == NULL)
+            *sent += mrc_req_tx_more(&q->req, &c, &out[*sent], max - *sent);
+    }
     return why;
 }
 

@@ -74,6 +74,8 @@ void mrc_qp_flush(struct mrc_qp *q, enum mrc_wc_status cause, mrc_ns now);
 
 /* A packet for this QP whose iCRC is right. trimmed: class TRIMMED or TRIMMED_LASTHOP. */
 void mrc_qp_rx(struct mrc_qp *q, const struct mrc_pkt *p, uint32_t ev, bool ce, mrc_ns now);
+/* Short cut, see mrc_resp_middle: nothing but what is due and received changes. */
+bool mrc_qp_rx_middle(struct mrc_qp *q, const struct mrc_pkt *p, uint32_t ev, mrc_ns now);
 void mrc_qp_rx_trimmed(struct mrc_qp *q, const struct mrc_pkt *p, uint32_t ev, bool lasthop,
                        mrc_ns now);
 /* A packet for this QP, of its peer, whose iCRC is wrong (H29). */
@@ -83,7 +85,9 @@ mrc_ns mrc_qp_deadline(const struct mrc_qp *q);
 
 bool mrc_qp_control_due(const struct mrc_qp *q);
 bool mrc_qp_tx_control(struct mrc_qp *q, struct mrc_tx_pkt *out, mrc_ns now);
-enum mrc_req_block mrc_qp_tx_data(struct mrc_qp *q, struct mrc_tx_pkt *out, mrc_ns now);
+/* Up to max packets; *sent: how many. SENT: all of them, else why not. */
+enum mrc_req_block mrc_qp_tx_data(struct mrc_qp *q, struct mrc_tx_pkt *out, size_t max, mrc_ns now,
+                                  size_t *sent);
 void mrc_qp_tx_probe(struct mrc_qp *q, uint16_t entry, uint16_t id, struct mrc_tx_pkt *out,
                      mrc_ns now);
 void mrc_qp_lane_failed(struct mrc_qp *q, uint16_t entry, mrc_ns now);

@@ -238,6 +238,9 @@ static void req_begin(struct mrc_req *r, struct mrc_wqe *w)
     }
 }
 
+/* E.3: the window wants an answer soon. */
+static bool req_cc_asks(const struct mrc_req_ctx *c) { return mrc_cc_want_ack(c->cc); }
+
 static enum mrc_req_block req_tx_new(struct mrc_req *r, const struct mrc_req_ctx *c,
                                      struct mrc_tx_pkt *out)
 {
@@ -265,8 +268,7 @@ static enum mrc_req_block req_tx_new(struct mrc_req *r, const struct mrc_req_ctx
         r->next_pkt = 0;
     }
     /* B.2.4: on the last packet of a signalled request, and when nothing more can follow it. */
-    s->ar = (last && (w->flags & MRC_SEND_SIGNALED) != 0) || !req_new_allowed(r) ||
-            mrc_cc_want_ack(c->cc);
+    s->ar = (last && (w->flags & MRC_SEND_SIGNALED) != 0) || !req_new_allowed(r) || req_cc_asks(c);
     req_build(r, c, w, k, s->ar, false, ev, out);
     return MRC_REQ_SENT;
 }
@@ -417,6 +419,84 @@ enum mrc_req_block mrc_req_tx(struct mrc_req *r, const struct mrc_req_ctx *c,
     else if (why == MRC_REQ_NO_PATH && r->no_path_since == MRC_NEVER)
         r->no_path_since = c->now;
     return why;
+}
+
+/* ---- the next ones ---- */
+
+/* How many more of the message that is being cut leave whatever else happens in this turn, credit
+ * and a path given: short of its last packet, and of the last that the window allows, which has an
+ * AR. What waits to leave again goes first. */
+static uint32_t req_more(const struct mrc_req *r, size_t max)
+{
+    if (r->next_pkt == 0 || r->tx.lost_count > 0)
+        return 0;
+    const struct mrc_psn at = r->tx.max_sent;
+    int32_t room = mrc_req_reach(r) - mrc_psn_diff(at, r->tx.unack);
+    if (r->head != r->next) {
+        const struct mrc_psn last = mrc_wqe_last(&r->sq[r->head & r->sq_mask]);
+        const int32_t ahead = REQ_AHEAD_MAX - mrc_psn_diff(at, last);
+        room = ahead < room ? ahead : room;
+    }
+    const uint32_t left = r->sq[r->next & r->sq_mask].npkts - 1 - r->next_pkt;
+    return room < 2 ? 0 : (uint32_t)mrc_min64(mrc_min32(left, (uint32_t)room - 1), max);
+}
+
+/* After out[-1], on its EV or the one that is chosen now. All that is the same for the packets of
+ * one EV is done once; the first of them tells the path table and the trackers of the others. */
+static uint32_t req_tx_train(struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t ev,
+                             uint32_t nominal, struct mrc_tx_pkt *out, uint32_t most)
+{
+    const struct mrc_wqe *w = &r->sq[r->next & r->sq_mask];
+    const uint32_t mtu = c->peer->path_mtu;
+    uint64_t va = w->raddr + (uint64_t)r->next_pkt * mtu;
+    uint32_t reg = 0;
+    uint32_t n = 0;
+    while (n < most && mrc_cc_can_send(c->cc, nominal)) {
+        struct mrc_slot *s;
+        mrc_cc_on_send(c->cc, nominal);
+        if (n == 0)
+            s = mrc_txtrack_sent(&r->tx, mrc_psn_add(r->tx.max_sent, 1), r->next, ev, 0,
+                                 (uint16_t)nominal, c->now);
+        else
+            s = mrc_txtrack_sent_next(&r->tx);
+        s->ar = req_cc_asks(c);
+        out[n] = out[(int64_t)n - 1];
+        out[n].payload += mtu;
+        if (n == 0)
+            reg = mrc_emit_by(c->env, c->peer, mrc_path_entry(c->path, ev), &out[n]);
+        mrc_emit_middle(c->env, reg, s->psn, s->ar, va, &out[n]);
+        va += mtu;
+        n++;
+    }
+    if (n > 0)
+        mrc_path_on_sent_more(c->path, ev, n, mtu);
+    return n;
+}
+
+size_t mrc_req_tx_more(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_tx_pkt *out,
+                       size_t max)
+{
+    const uint32_t most = req_more(r, max);
+    const uint32_t mtu = c->peer->path_mtu;
+    const uint32_t nominal =
+        mrc_nominal_bytes(mrc_data_hdr_len(MRC_OP_WRITE_MIDDLE, r->timestamps), mtu);
+    uint32_t n = 0;
+    while (n < most && mrc_cc_can_send(c->cc, nominal)) {
+        const uint16_t on = req_train_ev(r, c, nominal);
+        if (on == MRC_EV_NONE)
+            break;
+        const bool good = mrc_path_state(c->path, on) == MRC_EV_GOOD;
+        const uint32_t train = good ? r->train_left + 1u : 1;
+        const uint32_t sent = req_tx_train(r, c, on, nominal, out + n, mrc_min32(train, most - n));
+        r->train_left = (uint16_t)(r->train_left - (sent - 1));
+        r->next_pkt += sent;
+        r->backlog -= sent;
+        n += sent;
+    }
+    r->inflight += (int64_t)n * nominal;
+    c->stats->packets_sent += n;
+    c->stats->bytes_sent += (uint64_t)n * mtu;
+    return n;
 }
 
 /* ---- the end ---- */

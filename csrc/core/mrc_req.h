@@ -162,6 +162,10 @@ void mrc_req_ev_failed(struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t 
 /* One packet. */
 enum mrc_req_block mrc_req_tx(struct mrc_req *r, const struct mrc_req_ctx *c,
                               struct mrc_tx_pkt *out);
+/* Up to max more of the message that the packet out[-1] belongs to, which left just now, for the
+ * first time: those that leave in any case. Zero says nothing. */
+size_t mrc_req_tx_more(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_tx_pkt *out,
+                       size_t max);
 /* Probe of an ASSUMED_BAD entry, with the id the path table gave. */
 void mrc_req_path_probe(struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t ev, uint16_t id,
                         struct mrc_tx_pkt *out);
@@ -206,8 +210,8 @@ void mrc_req_go_back(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_
 /* Mode rc: a NACK that is news, of a packet not acknowledged. */
 enum mrc_wc_status mrc_req_gbn_nack(struct mrc_req *r, const struct mrc_req_ctx *c,
                                     const struct mrc_pkt *p, const struct mrc_slot *s);
-/* A packet that left once only was answered after so long; timers learn from it. */
-void mrc_req_report_time(struct mrc_req *r, mrc_ns took_ns);
+/* Packets that left once only were answered after so long; timers learn from it. */
+void mrc_req_report_time(struct mrc_req *r, mrc_ns took_ns, uint32_t packets);
 /* News: what was thought lost or in flight has arrived, so the retry counter starts anew (B.9). */
 void mrc_req_progress(struct mrc_req *r, mrc_ns now);
 /* Interval of the local ACK timer now (B.9). */

@@ -26,18 +26,37 @@ static bool req_received(struct mrc_req *r, const struct mrc_req_ctx *c, struct 
     if (!mrc_txtrack_ack(&r->tx, psn, echo))
         return false;
     if (s->rtx == 0) /* nothing else can have been acknowledged */
-        mrc_req_report_time(r, c->now - s->sent_ns);
+        mrc_req_report_time(r, c->now - s->sent_ns, 1);
     if (s->rtx == 0 || (echo && s->rtx == 1)) /* else it is not known which copy that was */
         mrc_path_size_passed(c->path, s->ev, s->nominal);
     req_touch(r, s->ev);
     return true;
 }
 
+/* Most packets are acknowledged in the order in which they left, by the train. */
+static uint32_t req_received_trains(struct mrc_req *r, const struct mrc_req_ctx *c,
+                                    struct mrc_psn cack)
+{
+    const struct mrc_slot *s;
+    struct mrc_psn before;
+    uint32_t news = 0;
+    do {
+        for (uint32_t n; (n = mrc_txtrack_take(&r->tx, cack, &s)) > 0; news += n) {
+            mrc_req_report_time(r, c->now - s->sent_ns, n);
+            mrc_path_sizes_passed(c->path, s->ev, s->nominal, n);
+            req_touch(r, s->ev);
+        }
+        before = r->tx.unack;
+        mrc_txtrack_advance(&r->tx, before); /* past what was known already */
+    } while (!mrc_psn_eq(before, r->tx.unack));
+    return news;
+}
+
 /* Everything up to cack has arrived. Returns how many of them are news. */
 static uint32_t req_received_upto(struct mrc_req *r, const struct mrc_req_ctx *c,
                                   struct mrc_psn cack, struct mrc_psn echo_psn, bool echo)
 {
-    uint32_t news = 0;
+    uint32_t news = req_received_trains(r, c, cack);
     for (struct mrc_psn p = mrc_psn_add(r->tx.unack, 1); mrc_psn_diff(p, cack) <= 0;
          p = mrc_psn_add(p, 1))
         news += req_received(r, c, p, echo && mrc_psn_eq(p, echo_psn)) ? 1 : 0;

@@ -28,10 +28,13 @@ static mrc_ns req_interval_ns(const struct mrc_req *r, uint32_t attempt)
 mrc_ns mrc_req_timeout_ns(const struct mrc_req *r) { return req_interval_ns(r, r->backoff); }
 
 /* A decaying maximum over all paths (field report 17); it halves in about 45000 packets. */
-void mrc_req_report_time(struct mrc_req *r, mrc_ns took_ns)
+void mrc_req_report_time(struct mrc_req *r, mrc_ns took_ns, uint32_t packets)
 {
+    mrc_ns most = r->report_max_ns;
+    for (; packets > 0 && most != took_ns; packets--)
+        most = mrc_max64(took_ns, most - most / 65536);
     r->backoff = 0;
-    r->report_max_ns = mrc_max64(took_ns, r->report_max_ns - r->report_max_ns / 65536);
+    r->report_max_ns = most;
     r->report_min_ns = mrc_min64(took_ns, r->report_min_ns);
 }
 

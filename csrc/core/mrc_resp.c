@@ -176,9 +176,8 @@ static bool resp_payload_fits(const struct mrc_resp_ctx *c, const struct mrc_pkt
     return p->payload_len >= 1 && p->payload_len <= mtu;
 }
 
-/* B.4: the triggers, for a packet that was accepted. */
-static void resp_ack_policy(struct mrc_resp *r, const struct mrc_resp_ctx *c,
-                            const struct mrc_pkt *p, uint32_t ev, uint8_t mark)
+/* B.4: the triggers, for a packet that was accepted. True: a SACK is due. */
+static inline bool resp_triggers(struct mrc_resp *r, const struct mrc_pkt *p, uint8_t mark)
 {
     bool due = p->a || mark != MRC_MARK_NONE || p->rtx || !r->any_received;
     const uint32_t bytes = MRC_BTH_LEN + p->payload_len;
@@ -192,7 +191,13 @@ static void resp_ack_policy(struct mrc_resp *r, const struct mrc_resp_ctx *c,
     }
     if (p->a && r->rx.ooo_count > 0)
         r->prev_ar = true;
-    if (!due)
+    return due;
+}
+
+static inline void resp_ack_policy(struct mrc_resp *r, const struct mrc_resp_ctx *c,
+                                   const struct mrc_pkt *p, uint32_t ev, uint8_t mark)
+{
+    if (!resp_triggers(r, p, mark))
         return;
     const struct mrc_sack_due d = resp_trigger(c, p, ev, mark);
     resp_sack_due(r, &d);
@@ -334,6 +339,44 @@ enum mrc_resp_result mrc_resp_data(struct mrc_resp *r, const struct mrc_resp_ctx
     }
     resp_ack_policy(r, c, p, ev, resp_mark(r, ev, ce));
     return adv.psns > 0 && r->stash_count > 0 ? mrc_resp_imm_deliver(r, c, ev) : MRC_RESP_OK;
+}
+
+/* Not the next one, but new, and there is room for it. */
+static bool resp_above(const struct mrc_resp *r, const struct mrc_resp_ctx *c, struct mrc_psn psn)
+{
+    const struct mrc_rxload *l = &c->env->rx;
+    return resp_verdict(r, c, psn, false) == MRC_RX_NEW &&
+           (mrc_psn_diff(psn, r->rx.cack) == 1 ||
+            !mrc_rxload_full(r->rx.ooo_count, l->ooo_used, l->ooo_max));
+}
+
+bool mrc_resp_middle(struct mrc_resp *r, const struct mrc_resp_ctx *c, const struct mrc_pkt *p,
+                     uint32_t ev)
+{
+    const struct mrc_psn psn = mrc_psn(p->psn);
+    if (r->stash_count > 0 || p->a || c->env->rx.paused || c->attr->rx_paused != 0 ||
+        p->payload_len != c->peer->path_mtu)
+        return false;
+    const bool next = mrc_rxtrack_is_next(&r->rx, psn);
+    if (!next && !resp_above(r, c, psn))
+        return false;
+    uint8_t *const to = resp_target(c, p);
+    if (to == NULL)
+        return false;
+    memcpy(to, p->payload, p->payload_len);
+    if (!next) {
+        if (resp_record(r, c, p).ar_passed) {
+            r->ack_due = true;
+            r->ack_ev = ev;
+        }
+    } else {
+        mrc_rxtrack_next(&r->rx, mrc_nominal_bytes(mrc_data_hdr_len(MRC_OP_WRITE_MIDDLE, p->ts),
+                                                   p->payload_len));
+        c->stats->packets_received++;
+        c->stats->bytes_received += p->payload_len;
+    }
+    resp_ack_policy(r, c, p, ev, resp_mark(r, ev, false));
+    return true;
 }
 
 void mrc_resp_trimmed(struct mrc_resp *r, const struct mrc_resp_ctx *c, const struct mrc_pkt *p,

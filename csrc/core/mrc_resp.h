@@ -113,6 +113,11 @@ void mrc_resp_start(struct mrc_resp *r, struct mrc_psn rq_psn, uint32_t window,
 /* A data packet whose iCRC and peer are right. ev: its entropy; ce: inner or outer mark. */
 enum mrc_resp_result mrc_resp_data(struct mrc_resp *r, const struct mrc_resp_ctx *c,
                                    const struct mrc_pkt *p, uint32_t ev, bool ce);
+/* The same, in few steps, for most: a packet WRITE_MIDDLE without mark, new, that asks for nothing,
+ * while no immediate waits. False: it is not of that kind, or is to be refused; nothing was done.
+ */
+bool mrc_resp_middle(struct mrc_resp *r, const struct mrc_resp_ctx *c, const struct mrc_pkt *p,
+                     uint32_t ev);
 /* A trimmed data packet (A.13.6). */
 void mrc_resp_trimmed(struct mrc_resp *r, const struct mrc_resp_ctx *c, const struct mrc_pkt *p,
                       uint32_t ev, bool lasthop);

@@ -65,19 +65,25 @@ enum mrc_rx_verdict mrc_rxtrack_classify(const struct mrc_rxtrack *t, struct mrc
     return mrc_bits_test(&t->got, psn.v) ? MRC_RX_DUPLICATE : MRC_RX_NEW;
 }
 
-/* Nothing is out of order, so no bit is set and none has to be. */
-static struct mrc_rx_advance rx_accept_in_order(struct mrc_rxtrack *t, struct mrc_psn psn,
-                                                uint32_t nominal_bytes, bool ar, bool last)
+void mrc_rxtrack_next(struct mrc_rxtrack *t, uint32_t nominal_bytes)
 {
-    const struct mrc_rx_advance adv = {1, last ? 1 : 0, ar};
+    const struct mrc_psn psn = mrc_psn_add(t->cack, 1);
     t->rcvd_bytes += nominal_bytes;
     t->cack = psn;
     t->max_rcv = psn;
     t->unsacked = mrc_psn_add(psn, 1);
-    if (last)
-        t->message = t->unsacked;
     if (t->window != t->target)
         rx_slide(t, 1);
+}
+
+/* Nothing is out of order, so no bit is set and none has to be. */
+static struct mrc_rx_advance rx_accept_in_order(struct mrc_rxtrack *t, uint32_t nominal_bytes,
+                                                bool ar, bool last)
+{
+    const struct mrc_rx_advance adv = {1, last ? 1 : 0, ar};
+    mrc_rxtrack_next(t, nominal_bytes);
+    if (last)
+        t->message = t->unsacked;
     return adv;
 }
 
@@ -144,8 +150,8 @@ struct mrc_rx_advance mrc_rxtrack_accept(struct mrc_rxtrack *t, struct mrc_psn p
                                          uint32_t nominal_bytes, bool ar, bool last)
 {
     MRC_ASSERT(mrc_rxtrack_classify(t, psn) == MRC_RX_NEW);
-    if (t->ooo_count == 0 && mrc_psn_diff(psn, t->cack) == 1)
-        return rx_accept_in_order(t, psn, nominal_bytes, ar, last);
+    if (mrc_rxtrack_is_next(t, psn))
+        return rx_accept_in_order(t, nominal_bytes, ar, last);
     const struct mrc_rx_advance still = {0, 0, false};
     const bool next = mrc_psn_diff(psn, t->cack) == 1;
     mrc_rxtrack_mark(t, psn, nominal_bytes, ar, last);

@@ -57,6 +57,13 @@ enum mrc_rx_verdict mrc_rxtrack_classify(const struct mrc_rxtrack *t, struct mrc
 /* psn must be MRC_RX_NEW. nominal_bytes: E.1. */
 struct mrc_rx_advance mrc_rxtrack_accept(struct mrc_rxtrack *t, struct mrc_psn psn,
                                          uint32_t nominal_bytes, bool ar, bool last);
+/* Is psn the next, and nothing has arrived above it? Then it is new. */
+static inline bool mrc_rxtrack_is_next(const struct mrc_rxtrack *t, struct mrc_psn psn)
+{
+    return mrc_psn_diff(psn, t->cack) == 1 && t->ooo_count == 0;
+}
+/* accept for such a packet, in the middle of a message and without AR. */
+void mrc_rxtrack_next(struct mrc_rxtrack *t, uint32_t nominal_bytes);
 /* accept in two steps: between them all that has arrived is there and nothing has moved yet. */
 void mrc_rxtrack_mark(struct mrc_rxtrack *t, struct mrc_psn psn, uint32_t nominal_bytes, bool ar,
                       bool last);

@@ -98,11 +98,35 @@ static void tx_unlink(struct mrc_txtrack *t, struct mrc_slot *s)
     t->inflight_count--;
 }
 
+/* All up to s, both lists begin with, have arrived. */
+static void tx_heads(struct mrc_txtrack *t, struct mrc_ev_sent *e, const struct mrc_slot *s)
+{
+    t->head = s->next;
+    if (s->next != MRC_SLOT_NIL)
+        t->slot[s->next].prev = MRC_SLOT_NIL;
+    else
+        t->tail = MRC_SLOT_NIL;
+    e->head[s->cls] = s->ev_next;
+    if (s->ev_next != MRC_SLOT_NIL)
+        t->slot[s->ev_next].ev_prev = MRC_SLOT_NIL;
+    else
+        e->tail[s->cls] = MRC_SLOT_NIL;
+}
+
 static void tx_unlose(struct mrc_txtrack *t, struct mrc_slot *s)
 {
     mrc_bits_clear(&t->lost, s->psn);
     MRC_ASSERT(t->lost_count > 0);
     t->lost_count--;
+}
+
+static bool tx_joins(const struct mrc_txtrack *t, const struct mrc_slot *s)
+{
+    if (t->tail == MRC_SLOT_NIL || s->rtx != 0)
+        return false;
+    const struct mrc_slot *p = &t->slot[t->tail];
+    return p->psn == mrc_psn_add(mrc_psn(s->psn), -1).v && p->rtx == 0 && p->ev == s->ev &&
+           p->cls == s->cls && p->nominal == s->nominal && p->sent_ns == s->sent_ns;
 }
 
 struct mrc_slot *mrc_txtrack_sent(struct mrc_txtrack *t, struct mrc_psn psn, uint32_t wqe,
@@ -129,7 +153,31 @@ struct mrc_slot *mrc_txtrack_sent(struct mrc_txtrack *t, struct mrc_psn psn, uin
     s->order = ++t->order;
     s->ev = ev;
     s->cls = cls;
+    s->joined = tx_joins(t, s);
     tx_link(t, s);
+    return s;
+}
+
+struct mrc_slot *mrc_txtrack_sent_next(struct mrc_txtrack *t)
+{
+    const struct mrc_psn psn = mrc_psn_add(t->max_sent, 1);
+    const uint16_t i = (uint16_t)(psn.v & t->mask);
+    const uint16_t before = t->tail;
+    struct mrc_slot *const p = &t->slot[before];
+    struct mrc_slot *const s = &t->slot[i];
+    MRC_ASSERT(s->state == MRC_SLOT_FREE && p->psn == t->max_sent.v);
+    *s = *p;
+    s->psn = psn.v;
+    s->joined = true;
+    s->order = ++t->order;
+    s->prev = before;
+    s->ev_prev = before;
+    p->next = i;
+    p->ev_next = i;
+    t->tail = i;
+    t->ev[s->ev].tail[s->cls] = i;
+    t->max_sent = psn;
+    t->inflight_count++;
     return s;
 }
 
@@ -177,6 +225,35 @@ void mrc_txtrack_advance(struct mrc_txtrack *t, struct mrc_psn cack)
         if (s->ar)
             t->ar_passed = t->unack;
     }
+}
+
+uint32_t mrc_txtrack_take(struct mrc_txtrack *t, struct mrc_psn cack, const struct mrc_slot **last)
+{
+    uint32_t i = (t->unack.v + 1) & t->mask;
+    struct mrc_slot *s = &t->slot[i];
+    const int32_t upto = mrc_psn_diff(cack, t->unack);
+    if (upto <= 0 || s->state != MRC_SLOT_INFLIGHT || t->head != i || s->rtx != 0)
+        return 0;
+    struct mrc_ev_sent *const e = &t->ev[s->ev];
+    MRC_ASSERT(e->head[s->cls] == i);
+    uint32_t n = 1;
+    uint32_t ar = s->ar ? 1 : 0; /* the last that has one */
+    s->state = MRC_SLOT_FREE;
+    const uint32_t most = mrc_min32((uint32_t)upto, t->mask + 1 - i); /* where the ring ends */
+    for (; n < most && s->next == ++i && s[1].joined; n++) {
+        s++;
+        s->state = MRC_SLOT_FREE;
+        ar = s->ar ? n + 1 : ar;
+    }
+    MRC_ASSERT(t->inflight_count >= n);
+    t->inflight_count -= n;
+    tx_heads(t, e, s);
+    tx_note_arrival(t, s);
+    if (ar > 0)
+        t->ar_passed = mrc_psn_add(t->unack, (int32_t)ar);
+    t->unack = mrc_psn(s->psn);
+    *last = s;
+    return n;
 }
 
 void mrc_txtrack_lose(struct mrc_txtrack *t, struct mrc_slot *s)

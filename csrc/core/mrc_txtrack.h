@@ -32,10 +32,11 @@ struct mrc_slot {
     uint16_t next;
     uint16_t ev_prev; /* send order on this EV and class */
     uint16_t ev_next;
-    uint8_t state; /* enum mrc_slot_state */
-    uint8_t rtx;   /* times sent again, saturates */
-    uint8_t cls;   /* 0 first transmission class, 1 retransmission class */
-    bool ar;       /* carries BTH.A; a retransmission repeats it */
+    uint8_t state;   /* enum mrc_slot_state */
+    uint8_t rtx;     /* times sent again, saturates */
+    uint8_t cls;     /* 0 first transmission class, 1 retransmission class */
+    bool ar : 1;     /* carries BTH.A; a retransmission repeats it */
+    bool joined : 1; /* has left once, with the PSN before it: same EV, class, size and time */
 };
 
 /* Time in units of TSETH: 128 ns. 16 bits of it are sent (A.5). */
@@ -82,6 +83,9 @@ struct mrc_slot *mrc_txtrack_find(struct mrc_txtrack *t, struct mrc_psn psn);
 /* A packet leaves: the next new PSN, or one in state LOST. ev < ev_max. */
 struct mrc_slot *mrc_txtrack_sent(struct mrc_txtrack *t, struct mrc_psn psn, uint32_t wqe,
                                   uint16_t ev, uint8_t cls, uint16_t nominal, mrc_ns now);
+/* The next new PSN leaves right after the one before it, which was new too: with the same request,
+ * EV, class, size and time. Copies `ar` as well. */
+struct mrc_slot *mrc_txtrack_sent_next(struct mrc_txtrack *t);
 /* The PSN is known received. True when that is news. Leaves freeing to mrc_txtrack_advance.
  * `echoed`: the last transmission is what arrived, not an earlier one; without it the arrival of a
  * packet that was sent more than once says nothing about the EV of its last transmission. */
@@ -90,6 +94,10 @@ bool mrc_txtrack_ack(struct mrc_txtrack *t, struct mrc_psn psn, bool echoed);
  * unack + 1 is in flight, lost or not sent yet, so that a timer or the schedule knows of it, even
  * if the peer contradicts itself and reports cack + 1 as received. */
 void mrc_txtrack_advance(struct mrc_txtrack *t, struct mrc_psn cack);
+/* The oldest in flight, if unack + 1 is that, left once and lies at or before cack, has arrived,
+ * with those that left with it on its EV: the same as an ack for each and an advance. How many;
+ * *last: the last of them, all else but PSN and order is the same of all. */
+uint32_t mrc_txtrack_take(struct mrc_txtrack *t, struct mrc_psn cack, const struct mrc_slot **last);
 /* An INFLIGHT slot is lost: it is to be sent again. */
 void mrc_txtrack_lose(struct mrc_txtrack *t, struct mrc_slot *s);
 /* Lowest PSN to send again; false when none. */

@@ -142,6 +142,41 @@ enum mrc_wire_err mrc_wire_decode(struct mrc_pkt *out, const uint8_t *bytes, siz
  * The opcode must be known (asserted). pad is taken from in->pad. */
 size_t mrc_wire_encode(uint8_t out[MRC_HDR_MAX], const struct mrc_pkt *in);
 
+/* The header of a packet of a Write, made into that of a later one in the middle of the same
+ * message: in nothing else do they differ. */
+static inline void mrc_wire_middle(uint8_t hdr[MRC_HDR_MAX], uint32_t psn, bool a, uint64_t va)
+{
+    const size_t reth = MRC_BTH_LEN + 4 + ((hdr[8] & 0x10) != 0 ? 4 : 0); /* METH, TSETH (A.1) */
+    hdr[0] = MRC_OP_WRITE_MIDDLE;
+    mrc_put32(hdr + 8, (uint32_t)(hdr[8] & 0x7F) << 24 | (uint32_t)a << 31 | psn);
+    mrc_put64(hdr + reth, va);
+}
+
+/* Is this such a header: that of a packet in the middle of the message that `before` belongs to, of
+ * the same length and, but for PSN, address, AR and timestamp, the same? Then *p, decoded from
+ * `before`, which has no immediate, is made what decoding `bytes` gives. */
+static inline bool mrc_wire_follows(struct mrc_pkt *p, const uint8_t *before, const uint8_t *bytes)
+{
+    const size_t len = (size_t)(p->payload - before);
+    const size_t reth = len - 16; /* the last of the headers */
+    if (bytes[0] != MRC_OP_WRITE_MIDDLE || memcmp(before + 1, bytes + 1, 4) != 0 ||
+        memcmp(before + 4, bytes + 4, 4) != 0 || ((before[8] ^ bytes[8]) & 0x7F) != 0 ||
+        memcmp(before + MRC_BTH_LEN, bytes + MRC_BTH_LEN, 4) != 0 ||
+        memcmp(before + reth + 8, bytes + reth + 8, 8) != 0)
+        return false;
+    if (p->ts) {
+        if (memcmp(before + reth - 2, bytes + reth - 2, 2) != 0)
+            return false;
+        p->tx_timestamp = mrc_get16(bytes + reth - 4);
+    }
+    p->opcode = MRC_OP_WRITE_MIDDLE;
+    p->a = (bytes[8] & 0x80) != 0;
+    p->psn = mrc_get24(bytes + 9);
+    p->va = mrc_get64(bytes + reth);
+    p->payload = bytes + len;
+    return true;
+}
+
 /* Entropy from the fields that carry it (A.12): flow label low 16 bits, UDP source port. */
 static inline uint32_t mrc_wire_ev(uint32_t flow_label, uint16_t sport)
 {

@@ -154,7 +154,7 @@ TEST(req_timer__never_shorter_than_the_reports_take) /* field report 17 */
     req_hear_sack(&r, REQ_START, REQ_START, 0);
     req_hear_ack(&r, REQ_START);
     CHECK_EQ(mrc_req_timeout_ns(req_of(&r)), t0_of(4));
-    mrc_req_report_time(req_of(&r), 2 * MRC_MSEC);
+    mrc_req_report_time(req_of(&r), 2 * MRC_MSEC, 1);
     CHECK_EQ(mrc_req_timeout_ns(req_of(&r)), 3 * MRC_MSEC);
     req_close(&r);
 }
