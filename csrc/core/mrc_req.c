@@ -441,8 +441,7 @@ static uint32_t req_more(const struct mrc_req *r, size_t max)
     return room < 2 ? 0 : (uint32_t)mrc_min64(mrc_min32(left, (uint32_t)room - 1), max);
 }
 
-/* After out[-1], on its EV or the one that is chosen now. All that is the same for the packets of
- * one EV is done once; the first of them tells the path table and the trackers of the others. */
+/* After out[-1], on this EV. What is the same for all packets of the train is done once. */
 static uint32_t req_tx_train(struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t ev,
                              uint32_t nominal, struct mrc_tx_pkt *out, uint32_t most)
 {
