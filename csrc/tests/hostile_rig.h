@@ -10,8 +10,11 @@
 
 #include "mrc_engine_int.h"
 
+#ifndef RIG_EVS
+#define RIG_EVS 4
+#endif
+
 enum {
-    RIG_EVS = 4,
     RIG_MTU = 256,
     RIG_BUF = 1 << 15,
     RIG_GUARD = 4096,
