@@ -24,7 +24,8 @@ static uint32_t first_train(uint32_t packets, mrc_ns srtt_ns, bool marks)
     return n;
 }
 
-/* The round trip in which a train of so many packets takes MRC_TRAIN_NS at the rate of the window. */
+/* The round trip in which a train of so many packets takes MRC_TRAIN_NS at the rate of the window.
+ */
 static mrc_ns rtt_for(uint32_t train) { return WINDOW * 32 * MRC_USEC / train; }
 
 TEST(req_train__many_paths_have_trains_as_long_as_time_allows)
