@@ -175,28 +175,24 @@ static void req_build(const struct mrc_req *r, const struct mrc_req_ctx *c, cons
  * their turns, nor finds its whole window in its queue at once; but what passes in MRC_TRAIN_NS
  * saves nothing by being cut. Where nobody knows the fabric and it does not mark, the round trip
  * may be that of a busy host, which wants long trains (ADR 114).
- * Of more than REQ_TRAIN_PATHS paths the share may be less than a packet, and single packets never
- * fast enough for trains: then it is time that cuts, with one packet to spare, and so many trains
- * are under way (ADR 112). */
+ * The share of one of very many paths would be less than a packet: that of REQ_TRAIN_PATHS is
+ * enough to keep so many trains under way; and where time cuts, it leaves one packet more, or
+ * single packets would never be fast enough for two (ADR 112). */
 static uint16_t req_train_len(const struct mrc_req *r, const struct mrc_req_ctx *c,
                               uint32_t nominal)
 {
     if (r->train_max != 0)
         return r->train_max;
-    const uint32_t active = mrc_path_active(c->path);
+    const uint64_t active = mrc_max64(1, mrc_path_active(c->path));
+    const bool many = active > REQ_TRAIN_PATHS;
     const uint64_t cwnd = mrc_min64(mrc_cc_cwnd(c->cc), (uint64_t)r->window * nominal) / nominal;
     const uint64_t queued = mrc_min64(cwnd, r->backlog);
-    const uint64_t share = queued / (active > 0 ? active : 1);
+    const uint64_t share = queued / (many ? REQ_TRAIN_PATHS : active);
     const uint64_t most = mrc_max64(1, mrc_min64(share, MRC_TRAIN_MAX - 1));
-    const bool known = mrc_cc_knows_fabric(c->cc);
-    const bool many = active > REQ_TRAIN_PATHS;
-    if (r->srtt_ns == 0 || (!known && !many))
+    if (r->srtt_ns == 0 || !mrc_cc_knows_fabric(c->cc))
         return (uint16_t)most;
-    const uint64_t timed = cwnd * MRC_TRAIN_NS / r->srtt_ns;
-    if (!many)
-        return (uint16_t)mrc_min64(most, mrc_max64(mrc_max64(1, share / 4), timed));
-    const uint64_t wide = mrc_max64(1, mrc_min64(queued / REQ_TRAIN_PATHS, MRC_TRAIN_MAX - 1));
-    return (uint16_t)mrc_min64(wide, mrc_max64(known ? share / 4 : share, timed + 1));
+    const uint64_t timed = cwnd * MRC_TRAIN_NS / r->srtt_ns + (many ? 1 : 0);
+    return (uint16_t)mrc_min64(most, mrc_max64(mrc_max64(1, queued / active / 4), timed));
 }
 
 static uint16_t req_select(struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t avoid)

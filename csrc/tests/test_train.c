@@ -28,18 +28,20 @@ static uint32_t first_train(uint32_t packets, mrc_ns srtt_ns, bool marks)
  */
 static mrc_ns rtt_for(uint32_t train) { return WINDOW * 32 * MRC_USEC / train; }
 
-TEST(req_train__many_paths_have_trains_as_long_as_time_allows)
+TEST(req_train__many_paths_have_trains_as_well)
 {
     const uint32_t bulk = LONGEST * 16; /* a share of less than four */
-    CHECK_EQ(first_train(bulk, rtt_for(40), false), LONGEST);
-    CHECK_EQ(first_train(bulk, rtt_for(8), false), 9); /* one to spare, so that it can grow */
-    CHECK_EQ(first_train(bulk, rtt_for(5), true), 6);
+    CHECK_EQ(first_train(bulk, 0, false), LONGEST);
+    CHECK_EQ(first_train(bulk, rtt_for(1), false), LONGEST); /* whoever is slow may be the host */
 }
 
-TEST(req_train__a_slow_path_has_its_share_and_no_more)
+TEST(req_train__where_the_fabric_marks_time_cuts)
 {
-    CHECK_EQ(first_train(LONGEST * 16, 1000 * MRC_MSEC, false), LONGEST * 16 / RIG_EVS);
-    CHECK_EQ(first_train(LONGEST * 16, 1000 * MRC_MSEC, true), 1);
+    const uint32_t bulk = LONGEST * 16;
+    CHECK_EQ(first_train(bulk, rtt_for(40), true), LONGEST);
+    CHECK_EQ(first_train(bulk, rtt_for(5), true), 6); /* one to spare, so that it can grow */
+    CHECK_EQ(first_train(bulk, rtt_for(1), true), 2);
+    CHECK_EQ(first_train(WINDOW, 1000 * MRC_MSEC, true), WINDOW / RIG_EVS / 4);
 }
 
 TEST(req_train__short_messages_are_sprayed_however_fast)
@@ -47,9 +49,5 @@ TEST(req_train__short_messages_are_sprayed_however_fast)
     CHECK_EQ(first_train(16, rtt_for(40), false), 1);
     CHECK_EQ(first_train(31, rtt_for(40), false), 1);
     CHECK_EQ(first_train(64, rtt_for(40), false), 4); /* sixteen trains at least */
-}
-
-TEST(req_train__before_the_first_round_trip_it_is_the_share)
-{
-    CHECK_EQ(first_train(LONGEST * 16, 0, false), LONGEST * 16 / RIG_EVS);
+    CHECK_EQ(first_train(64, rtt_for(40), true), 4);
 }
