@@ -126,6 +126,14 @@ def test_the_estimate_counts_rounds_once_and_links():
     assert estimate_s(Plan([there], 5, 2)) == pytest.approx(3 + 15 + bench_run.LINK_S)
 
 
+def test_a_busy_machine_is_pointed_out(monkeypatch):
+    used = iter([0.0, 1000.0])
+    monkeypatch.setattr(bench_run, "others_s", lambda: next(used))
+    doc = carry_out(Plan([group()], 1, 1), lambda _: None)
+    assert doc["groups"]["some"]["others"] > 0
+    assert "measure again" in show(doc)
+
+
 # -- processor time ----------------------------------------------------------------------------
 
 

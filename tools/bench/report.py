@@ -9,6 +9,9 @@ from typing import Any
 
 from tools.bench.method import Group, Sample, Target, Unit
 
+OTHERS_MAX = 0.03
+"""Share of the machine that other programs may have; more is pointed out."""
+
 Rounds = Sequence[Mapping[str, Sample]]
 
 
@@ -104,6 +107,8 @@ def group_table(group: Mapping[str, Any]) -> str:
         lines.append(f"  {'':18}{columns[0]:>9} {'min..max':>15}{heads}")
     for name, row in group["rows"].items():
         lines.append(f"  {name:18}{_cells(row['figures'], columns)}  {row['what']}")
+    if (others := group.get("others", 0.0)) > OTHERS_MAX:
+        lines.append(f"  other programs had {others:.0%} of the machine: measure again")
     for why in ("missing", "wrong"):
         lines += [f"  {name:18}{why}: {text}" for name, text in group[why].items()]
     return "\n".join(lines)

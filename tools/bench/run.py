@@ -15,7 +15,7 @@ from mrc.lab import FabricError
 from tools.bench.link import BenchError, Link, open_link
 from tools.bench.method import Cores, Group, Method, Place, Sample
 from tools.bench.report import group_document
-from tools.scorecard.process import PlayError
+from tools.scorecard.process import PlayError, others_s
 
 SCHEMA = 2
 LINK_S = 3.0
@@ -90,6 +90,7 @@ def _group(plan: Plan, group: Group, cores: Cores, say: Say) -> dict[str, Any]:
     for name, why in turns.missing.items():
         say(f"  {name} is missing: {why}")
     rounds: Rounds = []
+    begin, others = time.monotonic(), others_s()
     try:
         with _net(group.link) as net:
             place = Place(cores, plan.seconds, net)
@@ -98,7 +99,10 @@ def _group(plan: Plan, group: Group, cores: Cores, say: Say) -> dict[str, Any]:
     except (BenchError, FabricError) as bad:
         turns.wrong |= {m.name: str(bad) for m in methods if m.name not in turns.missing}
         say(f"  {bad}")
-    return group_document(group, rounds, turns.missing, turns.wrong)
+    document = group_document(group, rounds, turns.missing, turns.wrong)
+    taken = max(0.01, time.monotonic() - begin) * (os.cpu_count() or 1)
+    document["others"] = max(0.0, (others_s() - others) / taken)
+    return document
 
 
 @contextmanager

@@ -7,12 +7,11 @@ import contextlib
 import os
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from tools.scorecard.cases import PLANES, Case
 from tools.scorecard.peers import Peer
-from tools.scorecard.process import TICKS, USER, Process, cpu_s, tree
+from tools.scorecard.process import Process, others_s
 from tools.scorecard.stage import SENDER, Stage, Wire
 
 
@@ -58,21 +57,11 @@ def _watch(stage: Stage, case: Case, sender: Process, receiver: Process) -> Play
     played = Played()
     wire = stage.wire()
     cpu = {name: end.cpu_s() for name, end in ends.items()}
-    busy = _others_s()
+    busy = others_s()
     played.begin_s = time.monotonic()
     played.faults = stage.play(case, played.begin_s)
     played.end_s = time.monotonic()
-    played.others = (_others_s() - busy) / (os.cpu_count() or 1) / case.seconds
+    played.others = (others_s() - busy) / (os.cpu_count() or 1) / case.seconds
     played.cpu_s = {name: end.cpu_s() - cpu[name] for name, end in ends.items()}
     played.wire = stage.wire() - wire
     return played
-
-
-def _others_s() -> float:
-    """User time of all processes but ours, and what the hypervisor gave to others, until now.
-
-    System time is left out: forwarding is the kernel's work for us, whoever is charged for it.
-    """
-    words = Path("/proc/stat").read_text().split(maxsplit=9)
-    user, nice, steal = (int(words[i]) / TICKS for i in (1, 2, 8))
-    return user + nice + steal - sum(cpu_s(pid, USER) for pid in tree(os.getpid()))
