@@ -176,6 +176,7 @@ def _ways() -> Group:
         Method("mrc-asyncio", "loop mode on asyncio", command(loop="asyncio", pump="loop")),
         Method("mrc-thread", "thread mode", command(pump="thread"), no_thread_mode),
         Method("mrc-verify", "the receiver compares every byte", command("--verify")),
+        Method("mrc-4m", "a window of up to 4 MB", command("--window", "4M")),
         Method("mrc-no-cc", "no congestion control", command("--cc", "none")),
         Method("mrc-c", "an application in C on the pump", application()),
     )
