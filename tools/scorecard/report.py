@@ -16,7 +16,7 @@ from tools.scorecard.rows import FIGURES, cell, rows
 from tools.scorecard.wanted import Verdict, verdicts
 
 BUSY_SHARE = 0.05
-"""With more of the machine in other hands figures say little."""
+"""With more of the machine in other hands figures say less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ def notes(document: Mapping[str, Any]) -> list[str]:
     shares = [result.get("others_share", 0.0) for result in results]
     if busy := [share for share in shares if share > BUSY_SHARE]:
         found.append(
-            f"other programs had up to {max(busy):.0%} of the machine in {len(busy)} of"
-            f" {len(shares)} runs: their figures say little"
+            f"other programs had more than {BUSY_SHARE:.0%} of the machine in {len(busy)} of"
+            f" {len(shares)} runs, up to {max(busy):.0%}: those may be lower than they would be"
         )
     if document.get("quick"):
         found.append("a quick run shows that it works: what is wanted is not judged by it")

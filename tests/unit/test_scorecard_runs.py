@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Who runs where and in which order, on a stage that only takes notes."""
+
+from contextlib import contextmanager
+
+import pytest
+
+from mrc.lab import FabricUnavailableError
+from tools.scorecard import runs
+from tools.scorecard.cases import CASES
+from tools.scorecard.peers import every
+from tools.scorecard.process import PlayError
+from tools.scorecard.stage import SHAPES
+
+CASE = {c.key: c for c in CASES}
+PEER = {p.key: p for p in every({})}
+
+
+class Notes:
+    """Stands for all fabrics: what happened in them, in order."""
+
+    def __init__(self) -> None:
+        self.log: list[tuple[str, ...]] = []
+        self.shape = SHAPES[9000]
+        self.cannot = ""
+        self.fails = ""
+
+    @contextmanager
+    def stage(self, shape, folder):
+        self.log.append(("up", str(shape.mtu)))
+        yield self
+        self.log.append(("down",))
+
+    def prepare(self, case) -> None:
+        if case.key == self.cannot:
+            raise FabricUnavailableError("no delay here", "nothing")
+        self.log.append(("prepare", case.key))
+
+    def mend(self) -> None:
+        self.log.append(("mend",))
+
+    def wait_quiet(self) -> None:
+        self.log.append(("quiet",))
+
+    def play(self, stage, peer, case):
+        self.log.append((peer.key, case.key))
+        if peer.key == self.fails:
+            raise PlayError("it hung")
+
+
+@pytest.fixture
+def notes(monkeypatch):
+    made = Notes()
+    monkeypatch.setattr(runs, "stage", made.stage)
+    monkeypatch.setattr(runs, "play", made.play)
+    monkeypatch.setattr(runs, "_seen", lambda *_: {"result": {"goodput_bps": 1.0, "gap_ms": 1.0}})
+    return made
+
+
+def carry_out(tmp_path, cases=("hole",), peers=("tcp", "mptcp"), **more):
+    plan = runs.Plan(
+        peers=tuple(PEER[key] for key in peers),
+        cases=tuple(CASE[key] for key in cases),
+        shapes=(SHAPES[9000],),
+        runs=more.pop("runs", 1),
+        **more,
+    )
+    return runs.carry_out(plan, tmp_path, lambda text: None)
+
+
+def test_all_peers_of_a_case_meet_in_one_fabric(notes, tmp_path):
+    carry_out(tmp_path, cases=("clean", "hole"))
+    after = [("mend",), ("quiet",)]
+    for case in ("clean", "hole"):
+        at = notes.log.index(("prepare", case))
+        assert notes.log[at - 1] == ("up", "9000")
+        assert notes.log[at + 1 : at + 8] == [
+            ("tcp", case), *after, ("mptcp", case), *after, ("down",)
+        ]  # fmt: skip
+    assert notes.log.count(("down",)) == 2
+
+
+def test_nobody_is_always_first(notes, tmp_path):
+    whole = carry_out(tmp_path, peers=("tcp", "mptcp", "srt"), runs=3)
+    order = [r["run"]["peer"] for r in whole["records"]]
+    assert order == ["tcp", "mptcp", "srt", "mptcp", "srt", "tcp", "srt", "tcp", "mptcp"]
+    parts = [carry_out(tmp_path, peers=("tcp", "mptcp", "srt"), first=n) for n in range(3)]
+    assert [r["run"] for part in parts for r in part["records"]] == [
+        r["run"] for r in whole["records"]
+    ]
+
+
+def test_a_peer_that_fails_does_not_end_the_case(notes, tmp_path):
+    notes.fails = "tcp"
+    records = carry_out(tmp_path)["records"]
+    assert records[0]["failed"] == "it hung"
+    assert "result" in records[1]
+
+
+def test_a_case_that_cannot_be_is_named_and_the_next_one_runs(notes, tmp_path):
+    notes.cannot = "reorder"
+    document = carry_out(tmp_path, cases=("reorder", "hole"))
+    assert "no delay here" in document["not_run"]["reorder"]
+    assert {r["scenario"] for r in document["records"]} == {"hole"}
+
+
+def test_a_record_says_when_and_what_was_measured(notes, tmp_path):
+    document = carry_out(tmp_path)
+    for record in document["records"]:
+        assert record["started"] == document["started"]
+        assert record["commit"]
