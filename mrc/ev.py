@@ -61,6 +61,17 @@ class LossRule(IntEnum):
     FIRST = 1
 
 
+class SkipRule(IntEnum):
+    """How long a congested path is out of use (D.5, D.6).
+
+    COMPARED: one turn, and for round trips where it is marked and the others of its plane are not.
+    TURN: one turn.
+    """
+
+    COMPARED = 0
+    TURN = 1
+
+
 class EventMask(IntFlag):
     """New states of EVs that raise an event (C.6). SKIP is too short-lived to be one."""
 
@@ -197,7 +208,7 @@ class EvProfile:
     REFLECT for udp and stev, OWN for SRv6. deny: EVs that are DENIED from the start (D.7). events:
     which changes raise an event (C.6). rows: SRv6 destinations come from these templates (D.9), so
     that the entries have none. origin: the managed profile it is of (C.5). loss: what one lost
-    packet says of its path (D.5). sources: own address in a plane, where that is another than the
+    packet says of its path (D.5). skip: how long a mark keeps its path out (D.6). sources: own address in a plane, where that is another than the
     connection's (C.4).
     """
 
@@ -213,6 +224,7 @@ class EvProfile:
     origin: object | None = None
     loss: LossRule = LossRule.COMPARED
     sources: PlaneAddresses = ()
+    skip: SkipRule = SkipRule.COMPARED
 
     def __post_init__(self) -> None:
         check_fields(self)

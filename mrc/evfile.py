@@ -19,6 +19,7 @@ deny = [0xC003]            # optional: EVs that are DENIED from the start
 deny_file = "bad.txt"      # optional: the same, one a line; others than ours are ignored
 events = ["good"]          # optional: new states that raise an event; default all
 loss = "first"             # optional: compared | first (D.5)
+skip = "turn"              # optional: compared | turn (D.6)
 
 [[plane]]                  # optional: of a plane, one of these or both
 number = 1
@@ -45,7 +46,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv6Address
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .errors import MrcProfileError
 from .ev import (
@@ -57,6 +58,7 @@ from .ev import (
     EvProfile,
     LossRule,
     ReverseRule,
+    SkipRule,
 )
 from .evgen import SPORT_BASE, automatic, combinations, generate
 from .evrowfile import rows_of, template_entries
@@ -70,7 +72,8 @@ from .types import EV_MAX, PLANE_MAX, EvFormat
 __all__ = ["load_profile", "parse_profile"]
 
 _COMMON_KEYS = {
-    *("format", "min_active", "name", "plane", "reverse", "deny", "deny_file", "events", "loss"),
+    *("format", "min_active", "name", "plane", "reverse", "deny", "deny_file", "events"),
+    *("loss", "skip"),
 }
 _EXPLICIT_KEYS = _COMMON_KEYS | {"ev"}
 _GENERATED_KEYS = _COMMON_KEYS | {
@@ -80,6 +83,8 @@ _TEMPLATE_KEYS = _COMMON_KEYS | {"template", "ev", "count", "planes", "uplinks",
 _AUTO_KEYS = _COMMON_KEYS | {"count", "planes", "seed"}
 _REVERSE = {rule.name.lower().replace("_", "-"): rule for rule in ReverseRule}
 _LOSS = {rule.name.lower(): rule for rule in LossRule}
+_SKIP = {rule.name.lower(): rule for rule in SkipRule}
+_Rule = TypeVar("_Rule")
 _EVENTS = {
     "good": EventMask.GOOD,
     "assumed-bad": EventMask.ASSUMED_BAD,
@@ -136,7 +141,8 @@ def parse_profile(document: Mapping[str, Any], source: str, text: str = "") -> E
         reverse=_reverse(place, document),
         events=_events(place, document),
         rows=rows,
-        loss=_loss(place, document),
+        loss=_rule(place, document, "loss", _LOSS),
+        skip=_rule(place, document, "skip", _SKIP),
     )
     return _denied(place, document, profile)
 
@@ -161,11 +167,14 @@ def _reverse(place: _Place, document: Mapping[str, Any]) -> ReverseRule | None:
     return _REVERSE[text]
 
 
-def _loss(place: _Place, document: Mapping[str, Any]) -> LossRule:
-    text = document.get("loss", "compared")
-    if not isinstance(text, str) or text not in _LOSS:
-        place.fail("loss", f"{_shown(text)} is not known; one of {', '.join(_LOSS)}")
-    return _LOSS[text]
+def _rule(
+    place: _Place, document: Mapping[str, Any], key: str, rules: Mapping[str, _Rule]
+) -> _Rule:
+    """The first of the rules is the default."""
+    text = document.get(key, next(iter(rules)))
+    if not isinstance(text, str) or text not in rules:
+        place.fail(key, f"{_shown(text)} is not known; one of {', '.join(rules)}")
+    return rules[text]
 
 
 def _events(place: _Place, document: Mapping[str, Any]) -> EventMask:

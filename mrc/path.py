@@ -88,6 +88,7 @@ class PathTable(Owned):
                 "seed": seed or self.ctx.seed,
                 "reverse": profile.reverse_rule,
                 "loss": profile.loss,
+                "skip": profile.skip,
                 "reverse_interval_ns": probes.reverse_interval_ns,
                 "event_mask": _native_mask(profile.events),
                 "ev_plane_shift": says_plane.low if says_plane is not None else 0,

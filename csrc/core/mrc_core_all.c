@@ -18,6 +18,7 @@
 #include "mrc_path_reverse.c"
 #include "mrc_path_state.c"
 #include "mrc_path_gap.c"
+#include "mrc_path_load.c"
 #include "mrc_path_mtu.c"
 #include "mrc_cc.c"
 #include "mrc_nscc.c"

@@ -78,8 +78,9 @@ static bool path_cfg_ok(const struct mrc_path_cfg *c)
            c->probe_interval_max_ns <= PATH_TIME_MAX_NS &&
            c->probe_timeout_ns <= PATH_TIME_MAX_NS && c->reverse_interval_ns <= PATH_TIME_MAX_NS &&
            c->reverse <= MRC_REVERSE_OWN_RANDOM && c->loss <= MRC_LOSS_FIRST &&
-           c->event_mask <= MRC_EV_EVENTS_NONE && c->ev_plane_bits <= 8 &&
-           c->ev_plane_shift + c->ev_plane_bits <= 32 && c->addr_count <= MRC_PLANE_MAX;
+           c->skip <= MRC_SKIP_TURN && c->event_mask <= MRC_EV_EVENTS_NONE &&
+           c->ev_plane_bits <= 8 && c->ev_plane_shift + c->ev_plane_bits <= 32 &&
+           c->addr_count <= MRC_PLANE_MAX;
 }
 
 size_t mrc_path_size(const struct mrc_path_cfg *cfg)
@@ -222,6 +223,7 @@ struct mrc_path_table *mrc_path_init(void *mem, const struct mrc_path_cfg *cfg,
     t->hash_bits = hash_bits;
     t->event_mask = c.event_ring - 1u;
     t->loss_rule = c.loss;
+    t->skip_rule = c.skip;
     t->count = c.count;
     t->min_active = c.min_active;
     const uint32_t share = c.count / PATH_PROBES_SHARE;
@@ -330,11 +332,21 @@ static bool path_good_left(const struct mrc_path_table *t, uint32_t p, uint16_t 
     return t->plane[p].good > mine;
 }
 
+/* Not to be restored yet. While a plane has few GOOD entries a congested one is none to do without,
+ * and a rotation that passes more entries than it uses would cost more than its packets. */
+static bool path_skip_lasts(const struct mrc_path_table *t, uint32_t p, uint16_t i, mrc_ns now)
+{
+    const struct path_plane *const pl = &t->plane[p];
+    return t->state[i] == MRC_EV_SKIP && now < t->entry[i].skip_until_ns &&
+           2 * pl->good >= pl->usable;
+}
+
 /* Scan plane p on from entry i, which the cursor gave. There is a usable entry other than `avoid`,
- * or avoid is none. Amortised O(1): each SKIP entry passed is one that some mark put there, and the
- * fewer GOOD ones are left, the more calls have restored before long. */
+ * or avoid is none. Amortised O(1): each SKIP entry passed is one that some mark put there, or one
+ * of no more than there are GOOD ones; and the fewer of those are left, the more calls have
+ * restored before long. */
 static uint16_t path_scan(struct mrc_path_table *t, struct mrc_path_cursor *c, uint32_t p,
-                          uint16_t i, uint16_t avoid, bool restore)
+                          uint16_t i, uint16_t avoid, bool restore, mrc_ns now)
 {
     const bool good_left = path_good_left(t, p, avoid);
     uint16_t skipped = MRC_EV_NONE;
@@ -344,6 +356,8 @@ static uint16_t path_scan(struct mrc_path_table *t, struct mrc_path_cursor *c, u
         if (t->state[i] == MRC_EV_GOOD && i != skipped)
             return i;
         if (skipped == MRC_EV_NONE) {
+            if (restore && good_left && seen < PATH_SCAN_MAX && path_skip_lasts(t, p, i, now))
+                continue;
             skipped = i;
             if (restore)
                 path_put(t, i, MRC_EV_GOOD, false);
@@ -355,7 +369,7 @@ static uint16_t path_scan(struct mrc_path_table *t, struct mrc_path_cursor *c, u
 
 /* For a retransmission: not `avoid`, in whatever plane, while there is another entry (H34). */
 static uint16_t path_select_but(struct mrc_path_table *t, struct mrc_path_cursor *c,
-                                uint32_t planes, uint16_t avoid)
+                                uint32_t planes, uint16_t avoid, mrc_ns now)
 {
     const uint32_t own = 1u << t->entry[avoid].cfg.plane;
     if (path_usable(t, avoid) && t->plane[t->entry[avoid].cfg.plane].usable == 1) {
@@ -364,21 +378,20 @@ static uint16_t path_select_but(struct mrc_path_table *t, struct mrc_path_cursor
         planes = planes == own ? own : planes & ~own;
     }
     const uint32_t p = path_turn(c, planes);
-    return path_scan(t, c, p, path_next(t, c, p), avoid, true);
+    return path_scan(t, c, p, path_next(t, c, p), avoid, true, now);
 }
 
 uint16_t mrc_path_select(struct mrc_path_table *t, struct mrc_path_cursor *c, uint32_t plane_mask,
                          uint16_t avoid, mrc_ns now)
 {
-    (void)now;
     const uint32_t planes = t->live & t->up & plane_mask;
     if (planes == 0)
         return MRC_EV_NONE;
     if (avoid != MRC_EV_NONE)
-        return path_select_but(t, c, planes, avoid);
+        return path_select_but(t, c, planes, avoid, now);
     const uint32_t p = path_turn(c, planes);
     const uint16_t i = path_next(t, c, p);
-    return t->state[i] == MRC_EV_GOOD ? i : path_scan(t, c, p, i, MRC_EV_NONE, true);
+    return t->state[i] == MRC_EV_GOOD ? i : path_scan(t, c, p, i, MRC_EV_NONE, true, now);
 }
 
 uint16_t mrc_path_select_control(struct mrc_path_table *t, struct mrc_path_cursor *c, uint8_t plane)
@@ -388,5 +401,5 @@ uint16_t mrc_path_select_control(struct mrc_path_table *t, struct mrc_path_curso
         return MRC_EV_NONE;
     const bool there = plane <= MRC_PLANE_MAX && (planes >> plane & 1) != 0;
     const uint32_t p = there ? plane : path_turn(c, planes);
-    return path_scan(t, c, p, path_next(t, c, p), MRC_EV_NONE, false);
+    return path_scan(t, c, p, path_next(t, c, p), MRC_EV_NONE, false, 0);
 }

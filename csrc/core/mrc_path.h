@@ -65,12 +65,20 @@ struct mrc_path_cfg {
     uint8_t addr_count;      /* addresses of planes, 0..MRC_PLANE_MAX; a plane without is ... */
     uint8_t pad_[6];
     const struct mrc_plane_addr *addrs; /* ... that of who sends; copied */
+    uint8_t skip;                       /* enum mrc_skip_rule */
 };
 
 /* When an inferred loss condemns a path that has delivered a later packet (D.5, ADR 77). */
 enum mrc_loss_rule {
     MRC_LOSS_COMPARED = 0, /* when it loses more than the others do */
     MRC_LOSS_FIRST,        /* at once */
+};
+
+/* How long a congested entry is out of use (D.5, D.6, ADR 96). */
+enum mrc_skip_rule {
+    MRC_SKIP_COMPARED =
+        0,         /* one turn; longer where it is marked, and the rest of its plane is not */
+    MRC_SKIP_TURN, /* one turn */
 };
 
 /* Which EV carries an answer (D.8). */
@@ -158,8 +166,9 @@ enum mrc_ev_state mrc_path_state(const struct mrc_path_table *t, uint16_t i);
 
 /* Choose the entry for the next packet (D.6): planes in turn, equal share each; inside a plane a
  * seeded permutation, re-drawn each time round. A SKIP entry met by the scan becomes GOOD but is
- * passed over; at most one is restored per call; if nothing else in its plane qualifies it is used
- * (the plane keeps its share, D.7). `avoid` (or MRC_EV_NONE) is not used unless it is the only one
+ * passed over, when its time is over or fewer than half of its plane are GOOD; at most one is
+ * restored per call; if nothing else in its plane qualifies it is used (the plane keeps its share,
+ * D.7). `avoid` (or MRC_EV_NONE) is not used unless it is the only one
  * left in all planes allowed (H34). plane_mask: bit N set = plane N may be used by this packet.
  * MRC_EV_NONE when no entry qualifies. Counts nothing. */
 uint16_t mrc_path_select(struct mrc_path_table *t, struct mrc_path_cursor *c, uint32_t plane_mask,

@@ -31,6 +31,7 @@ void path_recent_forget(struct mrc_path_table *t, uint16_t i)
     t->recent_sent -= e->recent_sent;
     t->recent_gaps -= e->recent_gaps;
     e->recent_sent = e->recent_gaps = 0;
+    path_load_forget(t, i);
 }
 
 /* Of a path that loses one packet in twenty, three probes come back six times out of seven. It is

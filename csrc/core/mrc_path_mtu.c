@@ -22,6 +22,7 @@ void mrc_path_sizes_passed(struct mrc_path_table *t, uint16_t i, uint32_t bytes,
         return;
     struct path_hole *h = &t->entry[i].hole;
     t->passed += n;
+    path_load_seen(t, i, n);
     if (bytes > PATH_HOLE_BYTES)
         t->entry[i].narrow = 0;
     if (h->bytes != 0 && bytes >= h->bytes)

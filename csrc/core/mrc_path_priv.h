@@ -30,6 +30,12 @@ struct path_hole {
     uint64_t missed;
 };
 
+/* What arrived lately, and how much of it was marked or cut (mrc_path_load.c). */
+struct path_load {
+    uint32_t seen; /* packets; halved now and then */
+    uint32_t marked;
+};
+
 struct path_entry {
     struct mrc_heap_node timer; /* first, so that the heap's node is the entry */
     struct mrc_path_entry_cfg cfg;
@@ -52,7 +58,10 @@ struct path_entry {
     uint32_t recent_gaps;
     uint8_t relapses; /* verdicts by comparison, less one for each PATH_RECENT / 2 packets since */
     struct path_hole hole;
-    uint8_t narrow; /* verdicts for its MTU since a full packet passed */
+    uint8_t narrow;       /* verdicts for its MTU since a full packet passed */
+    uint8_t skips;        /* in a row in which it was marked and the others were not */
+    mrc_ns skip_until_ns; /* SKIP is not over before; 0: at the next turn */
+    struct path_load load;
 };
 
 /* A plane's part of order[]: [usable | spare | out], so that every class is counted and indexed
@@ -121,6 +130,8 @@ struct mrc_path_table {
     uint8_t addr_count;
     uint64_t passed; /* data packets that got through, and that did not */
     uint64_t missed;
+    uint8_t skip_rule;                        /* enum mrc_skip_rule */
+    struct path_load load[MRC_PLANE_MAX + 1]; /* sums over the entries of a plane */
 };
 
 enum { PATH_RECENT = 4096 }; /* packets after which the counts of an entry are halved */
@@ -151,8 +162,8 @@ void path_list_drop(struct mrc_path_table *t, struct path_list *l, uint16_t i);
 
 /* A verdict: ASSUMED_BAD with promotion, or held back by min_active. */
 void path_condemn(struct mrc_path_table *t, uint16_t i, enum mrc_ev_reason why, mrc_ns now);
-/* Congestion: out for one turn. */
-void path_skip(struct mrc_path_table *t, uint16_t i);
+/* Congestion: out for one turn, or longer. */
+void path_skip(struct mrc_path_table *t, uint16_t i, mrc_ns now);
 /* Enough probes answered. */
 void path_heal(struct mrc_path_table *t, uint16_t i, enum mrc_ev_state to, mrc_ns now);
 void path_sample(struct mrc_path_table *t, uint16_t i, mrc_ns rtt);
@@ -181,6 +192,13 @@ void path_hole_healed(struct mrc_path_table *t, uint16_t i);
 mrc_ns path_narrow_ns(struct mrc_path_table *t, uint16_t i);
 /* ... which is over: in use again. */
 void path_narrow_over(struct mrc_path_table *t, uint16_t i, mrc_ns now);
+
+/* mrc_path_load.c. Packets arrived; one was marked or cut; nothing is known of it any more. */
+void path_load_seen(struct mrc_path_table *t, uint16_t i, uint32_t n);
+void path_load_marked(struct mrc_path_table *t, uint16_t i);
+void path_load_forget(struct mrc_path_table *t, uint16_t i);
+/* Entry i goes into SKIP: until when at least, 0 for one turn. */
+mrc_ns path_load_until(struct mrc_path_table *t, uint16_t i, mrc_ns now);
 
 /* mrc_path_gap.c */
 void path_recent_halve(struct mrc_path_table *t, uint16_t i);

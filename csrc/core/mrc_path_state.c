@@ -161,11 +161,13 @@ void mrc_path_on_rtt(struct mrc_path_table *t, uint16_t i, mrc_ns rtt)
         t->reverse.of[t->entry[i].cfg.plane] = i; /* D.8: it reaches the peer */
 }
 
-/* Congestion: out for one turn. Already SKIP: not extended (D.5). */
-void path_skip(struct mrc_path_table *t, uint16_t i)
+/* Already SKIP: not extended (D.5). */
+void path_skip(struct mrc_path_table *t, uint16_t i, mrc_ns now)
 {
-    if (t->state[i] == MRC_EV_GOOD)
-        path_put(t, i, MRC_EV_SKIP, t->entry[i].reserve);
+    if (t->state[i] != MRC_EV_GOOD)
+        return;
+    path_put(t, i, MRC_EV_SKIP, t->entry[i].reserve);
+    t->entry[i].skip_until_ns = path_load_until(t, i, now);
 }
 
 void mrc_path_on_mark(struct mrc_path_table *t, uint16_t i, uint8_t mark, mrc_ns now)
@@ -174,20 +176,23 @@ void mrc_path_on_mark(struct mrc_path_table *t, uint16_t i, uint8_t mark, mrc_ns
         return;
     t->entry[i].stats.ecn_marks++;
     t->entry[i].hole = (struct path_hole){0}; /* congestion explains what is lost */
-    if (mark == 1)
-        path_skip(t, i);
-    else
+    if (mark == 2) {
         path_condemn(t, i, MRC_EV_R_ALWAYS_SKIP, now);
+        return;
+    }
+    path_load_marked(t, i);
+    path_skip(t, i, now);
 }
 
 void mrc_path_on_trim(struct mrc_path_table *t, uint16_t i, mrc_ns now)
 {
-    (void)now;
     if (i == MRC_EV_NONE)
         return;
     t->entry[i].hole = (struct path_hole){0};
     t->entry[i].stats.trims++;
-    path_skip(t, i);
+    path_load_seen(t, i, 1);
+    path_load_marked(t, i);
+    path_skip(t, i, now);
 }
 
 /* Asked after each packet, so it is counted. A suspect is in service: whatever ends that also

@@ -90,6 +90,7 @@ struct fab_qp {
     mrc_ns probe_interval_ns; /* 0: the table's defaults */
     mrc_ns probe_interval_max_ns;
     mrc_ns probe_timeout_ns;
+    uint8_t skip; /* enum mrc_skip_rule */
 };
 
 /* A message: flow 2q is queue pair q from a to b, 2q + 1 from b to a. It starts delay_ns after the

@@ -173,6 +173,7 @@ static struct mrc_path_table *join_table(struct fab *f, uint32_t host, uint32_t 
         .ev_plane_shift = JOIN_EV_PLANE,
         .ev_plane_bits = 8,
         .loss = q->loss,
+        .skip = q->skip,
     };
     struct mrc_path_entry_cfg *const entry = fab_alloc(f, q->ev_count * sizeof *entry);
     const size_t size = mrc_path_size(&cfg);

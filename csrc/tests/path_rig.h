@@ -108,7 +108,10 @@ static inline void rig_any_call(struct rig *r, struct mrc_rand *q, mrc_ns *now, 
     case 1: mrc_path_on_trim(r->t, i, *now); break;
     case 2:
     case 3: mrc_path_on_loss(r->t, i, MRC_EV_R_LOSS, *now - mrc_rand_below(q, 99), *now); break;
-    case 4: mrc_path_on_rtt(r->t, i, mrc_rand_below(q, 5000) * MRC_USEC); break;
+    case 4:
+        mrc_path_size_passed(r->t, i, 1000);
+        mrc_path_on_rtt(r->t, i, mrc_rand_below(q, 5000) * MRC_USEC);
+        break;
     case 5:
         if (mrc_rand_below(q, 4) == 0)
             mrc_path_set_state(r->t, i, MRC_EV_DENIED, *now);
@@ -149,6 +152,15 @@ static inline void rig_check(struct rig *r, uint32_t up)
         active = (uint16_t)(active + (s.state <= MRC_EV_SKIP && !s.backup && (up >> s.plane & 1)));
     }
     CHECK_EQ(mrc_path_active(r->t), active);
+    for (uint32_t p = 1; p <= MRC_PLANE_MAX; p++) {
+        struct path_load sum = r->t->load[p];
+        for (uint16_t i = 0; i < mrc_path_count(r->t); i++) {
+            const bool in = mrc_path_entry(r->t, i)->plane == p;
+            sum.seen -= in ? r->t->entry[i].load.seen : 0;
+            sum.marked -= in ? r->t->entry[i].load.marked : 0;
+        }
+        CHECK_EQ(sum.seen | sum.marked, 0);
+    }
     uint16_t held = 0; /* of those, by verdicts that wait */
     for (uint16_t i = r->t->suspects.head; i != MRC_EV_NONE; i = r->t->entry[i].next) {
         CHECK(path_usable(r->t, i));

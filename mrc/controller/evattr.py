@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mrc.ev import EventMask, EvField, LossRule, ReverseRule
+from mrc.ev import EventMask, EvField, LossRule, ReverseRule, SkipRule
 
 from .attrs import EvId, EvMode, VisibleState
 
@@ -19,7 +19,7 @@ class EvAttr:
     format: id of a format profile. count: EVs in the profile. fields: how an EV becomes a path
     value (D.4). events: GOOD and ASSUMED_BAD may be asked. backups: how many of them, the last
     ones, are in reserve (D.7). reverse: the way of answers (D.8).
-    loss: what one lost packet says of its path (D.5).
+    loss: what one lost packet says of its path (D.5). skip: how long a mark keeps it out (D.6).
     """
 
     mode: EvMode | None = None
@@ -31,6 +31,7 @@ class EvAttr:
     backups: int | None = None
     reverse: ReverseRule | None = None
     loss: LossRule | None = None
+    skip: SkipRule | None = None
 
 
 @dataclass(frozen=True, slots=True)

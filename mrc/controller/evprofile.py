@@ -14,7 +14,7 @@ from functools import partial
 
 from mrc._typed import wrong_type
 from mrc.errors import MrcControlError, MrcProfileError
-from mrc.ev import EventMask, EvEntry, EvField, EvProfile, LossRule
+from mrc.ev import EventMask, EvEntry, EvField, EvProfile, LossRule, SkipRule
 from mrc.path import PathTable
 from mrc.types import EvState
 
@@ -208,6 +208,7 @@ class ManagedEvProfile(Managed[EvAttr]):
                 f"{self.what} {self.id}",
                 reverse=attr.reverse,
                 loss=attr.loss or LossRule.COMPARED,
+                skip=attr.skip or SkipRule.COMPARED,
                 events=attr.events or EventMask.NONE,
                 origin=self,
             )

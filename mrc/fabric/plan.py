@@ -60,6 +60,7 @@ class Transport:
     train: int = 1
     timestamps: bool = True
     loss_rule: str = "compared"
+    skip_rule: str = "compared"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +154,7 @@ def read_transport(table: Table) -> Transport:
         train=table.integer("train", 1, 1, 16),
         timestamps=table.flag("timestamps", default=True),
         loss_rule=table.choice("loss_rule", ("compared", "first"), "compared"),
+        skip_rule=table.choice("skip_rule", ("compared", "turn"), "compared"),
     )
     if found.path_mtu not in PATH_MTUS:
         table.fail("path_mtu", f"{found.path_mtu} is not one of {', '.join(map(str, PATH_MTUS))}")

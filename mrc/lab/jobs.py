@@ -37,7 +37,7 @@ _OUTSTANDING = 8
 _TAIL_NS = 60 * 10**9
 _KINDS = ("bulk", "pair", "incast", "permutation")
 _WAITING = "its messages wait for each other, which needs the emulated fabric (python -m mrc.sim)"
-_UNSET = ("min_active", "steady", "base_rtt_ns", "timeout_ns", "loss_rule")
+_UNSET = ("min_active", "steady", "base_rtt_ns", "timeout_ns", "loss_rule", "skip_rule")
 """Of a transport, what mrc-send has no option for."""
 
 

@@ -149,6 +149,8 @@ class Qp:
     probe_interval_ns: int = 0
     probe_interval_max_ns: int = 0
     probe_timeout_ns: int = 0
+    skip: int = 0
+    """0: compared with the other paths; 1: one turn (ADR 96)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

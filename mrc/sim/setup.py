@@ -118,6 +118,7 @@ def build(case: Case, traffic: Traffic) -> Emulation:
             train_max=case.transport.train,
             timestamps=case.transport.timestamps,
             loss=1 if case.transport.loss_rule == "first" else 0,
+            skip=1 if case.transport.skip_rule == "turn" else 0,
         )
         for pair, number in zip(traffic.pairs, evs, strict=True)
     ]

@@ -8,7 +8,7 @@ from ipaddress import IPv6Address
 import pytest
 
 import mrc
-from mrc.ev import EventMask, EvProfile, LossRule, ReverseRule
+from mrc.ev import EventMask, EvProfile, LossRule, ReverseRule, SkipRule
 from mrc.headers import outer_templates
 
 ROWS = """
@@ -221,6 +221,13 @@ def test_what_a_loss_says_is_a_setting(load):
     assert load('loss = "first"\n' + FOUR).loss is LossRule.FIRST
     with pytest.raises(mrc.MrcProfileError, match="loss: 'any' is not known; one of compared"):
         load('loss = "any"\n' + FOUR)
+
+
+def test_how_long_a_mark_counts_is_a_setting(load):
+    assert load(FOUR).skip is SkipRule.COMPARED
+    assert load('skip = "turn"\n' + FOUR).skip is SkipRule.TURN
+    with pytest.raises(mrc.MrcProfileError, match="skip: 'any' is not known; one of compared"):
+        load('skip = "any"\n' + FOUR)
 
 
 # ---- way back (D.8), events (C.6) ----------------------------------------------------------
