@@ -27,6 +27,7 @@ struct fig_cfg {
     uint8_t train_max;
     mrc_ns turn_ns;
     uint32_t loss_ppm;
+    uint8_t mode; /* enum mrc_mode */
 };
 
 struct fig {
@@ -86,6 +87,7 @@ static inline struct fig *fig_open(const struct fig_cfg *c)
     q.exp_cnt = 6;
     q.depth = 16;
     q.train_max = c->train_max;
+    q.mode = c->mode;
     f->w = case_world(&cfg, &q, FIG_MESSAGE);
     const struct world_load bulk = {
         .messages = UINT64_MAX, .bytes_min = FIG_MESSAGE, .bytes_max = FIG_MESSAGE};
