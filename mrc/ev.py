@@ -208,8 +208,8 @@ class EvProfile:
     REFLECT for udp and stev, OWN for SRv6. deny: EVs that are DENIED from the start (D.7). events:
     which changes raise an event (C.6). rows: SRv6 destinations come from these templates (D.9), so
     that the entries have none. origin: the managed profile it is of (C.5). loss: what one lost
-    packet says of its path (D.5). skip: how long a mark keeps its path out (D.6). sources: own address in a plane, where that is another than the
-    connection's (C.4).
+    packet says of its path (D.5). skip: how long a mark keeps its path out (D.6). sources: own
+    address in a plane, where that is another than the connection's (C.4).
     """
 
     format: EvFormat
