@@ -152,6 +152,16 @@ asan: ## core, io and C tests under address and undefined sanitizers; the first 
 	UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) sim SEEDS=100 B=build/asan X="$(SAN)"
 	UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) fuzz-random B=build/asan X="$(SAN)"
 
+# Of the pump's tests those with several threads: others count on being fast. The sanitizer wants its
+# addresses where setarch -R leaves them.
+TSAN_TESTS := test_io_thread test_io_mem test_io_pump
+.PHONY: tsan
+tsan: ## C tests with several threads under the thread sanitizer; the first report fails
+	@$(MAKE) B=build/tsan X="-fsanitize=thread" $(patsubst %,build/tsan/%,$(TSAN_TESTS))
+	@for t in "test_io_thread" "test_io_mem" "test_io_pump thread"; do \
+	    TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1" timeout 300 setarch -R build/tsan/$$t || \
+	    { echo "FAILED: $$t" >&2; exit 1; }; done
+
 # ---- tests ----------------------------------------------------------------------------------
 
 PYTEST := $(BIN)/python -m pytest -rs

@@ -10,6 +10,7 @@ void mrc_cq_table_init(struct mrc_cq_table *t, void *mem, uint32_t max)
     t->max = max;
     t->waiting = 0;
     t->failed = 0;
+    t->pushed = 0;
     mrc_list_init(&t->fired);
 }
 
@@ -131,6 +132,7 @@ bool mrc_cq_push(struct mrc_cq_table *t, uint32_t id, const struct mrc_wc *wc)
     }
     cq->ring[cq->tail++ & cq->mask] = *wc;
     t->waiting++;
+    t->pushed++;
     cq_fire(t, cq, wc->status != MRC_WC_SUCCESS || (wc->flags & MRC_WC_SOLICITED) != 0);
     return true;
 }

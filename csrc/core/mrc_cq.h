@@ -29,6 +29,7 @@ struct mrc_cq_table {
     uint32_t waiting; /* completions in all rings */
     uint32_t failed;  /* overrun and not told */
     struct mrc_link fired;
+    uint32_t pushed; /* completions ever, free-running */
 };
 
 size_t mrc_cq_table_bytes(uint32_t max);

@@ -82,6 +82,7 @@ bool mrc_cq_has_event(const struct mrc_engine *e, uint32_t channel);
 int mrc_cq_ack_events(struct mrc_engine *e, uint32_t cq, uint32_t n);
 /* Any CQ with entries waiting, or an overrun? */
 bool mrc_cq_any(const struct mrc_engine *e);
+uint32_t mrc_cq_pushed(const struct mrc_engine *e); /* completions ever, of all queues */
 bool mrc_cq_overrun(const struct mrc_engine *e, uint32_t cq);
 
 int mrc_path_attach(struct mrc_engine *e, struct mrc_path_table *t);         /* -> path id */

@@ -20,6 +20,8 @@ int mrc_cq_poll(struct mrc_engine *e, uint32_t cq, struct mrc_wc *out, int max)
 
 bool mrc_cq_any(const struct mrc_engine *e) { return e->env.cqs.waiting > 0; }
 
+uint32_t mrc_cq_pushed(const struct mrc_engine *e) { return e->env.cqs.pushed; }
+
 bool mrc_cq_overrun(const struct mrc_engine *e, uint32_t cq)
 {
     return cq < e->env.cqs.max && e->env.cqs.cq[cq].overrun;

@@ -45,6 +45,7 @@ struct mem_end { /* packets on their way to this end */
 
 struct mrc_mem_wire {
     pthread_mutex_t lock;
+    pid_t pid;     /* whose: a forked child must not wait for a thread that it does not have */
     uint32_t refs; /* creator and attached ports */
     uint32_t room; /* packets each way */
     struct mem_end end[2];
@@ -77,6 +78,8 @@ static void mem_free(struct mrc_mem_wire *w)
 
 static void mem_unref(struct mrc_mem_wire *w)
 {
+    if (getpid() != w->pid)
+        return;
     pthread_mutex_lock(&w->lock);
     const bool last = --w->refs == 0;
     pthread_mutex_unlock(&w->lock);
@@ -91,6 +94,7 @@ struct mrc_mem_wire *mrc_mem_wire_create(uint32_t ring, uint64_t seed)
         return NULL;
     pthread_mutex_init(&w->lock, NULL);
     w->refs = 1;
+    w->pid = getpid();
     w->room = ring != 0 ? ring : 1024;
     bool ok = w->room <= 1u << 20;
     for (uint32_t i = 0; i < 2; i++) {
@@ -126,6 +130,8 @@ int mrc_mem_wire_faults(struct mrc_mem_wire *w, int64_t ev, uint32_t loss_ppm, u
     int err = MRC_OK;
     if (w == NULL || loss_ppm > MEM_PPM || dup_ppm > MEM_PPM || ev > UINT32_MAX)
         return MRC_ERR_INVAL;
+    if (getpid() != w->pid)
+        return MRC_ERR_STATE;
     pthread_mutex_lock(&w->lock);
     struct mem_fault *f = ev < 0 ? &w->all : mem_fault(w, (uint32_t)ev);
     if (f == NULL && w->fault_count < MEM_FAULTS_MAX)
@@ -148,6 +154,8 @@ static void mem_signal(struct mem_end *e)
 
 static void mem_detach(struct mrc_io_mem *m)
 {
+    if (getpid() != m->wire->pid)
+        return;
     pthread_mutex_lock(&m->wire->lock);
     m->wire->end[m->me].open = false;
     pthread_mutex_unlock(&m->wire->lock);
@@ -158,7 +166,7 @@ static int mem_open(struct mrc_io *io, const struct mrc_port_cfg *cfg)
 {
     struct mrc_io_mem *m = (struct mrc_io_mem *)io;
     struct mrc_mem_wire *w = cfg->wire;
-    if (w == NULL || cfg->mem_end > 1)
+    if (w == NULL || cfg->mem_end > 1 || w->pid != getpid())
         return mrc_io_fail(io, 0, "a mem port needs a wire and end 0 or 1 of it");
     mrc_txq_init(&m->kept);
     m->wire = w;

@@ -18,6 +18,7 @@
 
 enum {
     PUMP_BUDGET = 1024,
+    PUMP_PUSH = 32, /* packets that whoever posts sends by himself */
     PUMP_EPOLL = 64,
     PUMP_RX_FLOOR = 16, /* what a burst costs of the budget, however little came out of it */
     PUMP_TAG_TIMER = 0,
@@ -49,6 +50,7 @@ struct mrc_pump *mrc_pump_create(const struct mrc_engine_cfg *cfg)
     atomic_flag_clear(&p->busy);
     atomic_init(&p->closed, false);
     atomic_init(&p->waiters, 0);
+    atomic_init(&p->threaded, false);
     p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     p->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     p->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -79,6 +81,12 @@ static int pump_waited(struct mrc_pump *p)
     return MRC_ERR_BUSY;
 }
 
+/* Is there a thread to speak to? In a forked child there is none, and its lock may be held. */
+static bool pump_threaded(const struct mrc_pump *p)
+{
+    return atomic_load_explicit(&p->threaded, memory_order_acquire);
+}
+
 /* Whoever sleeps in mrc_pump_wait watches the descriptor that is to be closed. The flag is up
  * before they are counted, and they count themselves before they look at it: one of the two sees
  * the other.
@@ -89,8 +97,13 @@ static int pump_retire(struct mrc_pump *p)
     if (err < 0)
         return err;
     atomic_store(&p->closed, true);
-    if (atomic_load(&p->waiters) == 0)
+    if (atomic_load(&p->waiters) == 0) {
+        if (pump_threaded(p)) {
+            pump_leave_between(p); /* whoever comes now finds it closed */
+            pump_thread_end(p);
+        }
         return MRC_OK;
+    }
     atomic_store(&p->closed, false);
     return pump_leave(p, pump_waited(p));
 }
@@ -106,6 +119,8 @@ int mrc_pump_close(struct mrc_pump *p)
     for (uint32_t i = 0; i < p->port_count; i++)
         mrc_io_close(p->ports[i].io, owner);
     pump_close_channels(p);
+    if (pump_threaded(p))
+        pump_close_fd(p->thread.ready_fd);
     pump_close_fd(p->kick_fd);
     pump_close_fd(p->timer_fd);
     pump_close_fd(p->epoll_fd);
@@ -114,7 +129,7 @@ int mrc_pump_close(struct mrc_pump *p)
     free(p->mrs);
     free(p->paths);
     free(p->cq_channel);
-    p->epoll_fd = -1;
+    p->epoll_fd = p->thread.ready_fd = -1;
     return MRC_OK;
 }
 
@@ -176,19 +191,26 @@ int mrc_pump_fork_guard(struct mrc_pump *p)
     return MRC_ERR_STATE;
 }
 
+int pump_turn_away(int err, const char *words)
+{
+    snprintf(pump_words, sizeof pump_words, "%s", words);
+    return err;
+}
+
 int pump_enter(struct mrc_pump *p)
 {
-    const int err = mrc_pump_fork_guard(p);
+    int err = mrc_pump_fork_guard(p);
     if (err < 0)
         return err;
-    if (atomic_flag_test_and_set_explicit(&p->busy, memory_order_acquire)) {
-        const bool closed = atomic_load(&p->closed);
-        snprintf(pump_words, sizeof pump_words, "%s",
-                 closed ? "the context is closed" : "another thread is inside");
-        return closed ? MRC_ERR_STATE : MRC_ERR_BUSY;
+    if (pump_threaded(p)) {
+        err = pump_enter_between(p);
+    } else if (atomic_flag_test_and_set_explicit(&p->busy, memory_order_acquire)) {
+        err = atomic_load(&p->closed) ? pump_turn_away(MRC_ERR_STATE, "the context is closed")
+                                      : pump_turn_away(MRC_ERR_BUSY, "another thread is inside");
     }
-    p->error[0] = '\0';
-    return MRC_OK;
+    if (err == MRC_OK)
+        p->error[0] = '\0';
+    return err;
 }
 
 int pump_leave(struct mrc_pump *p, int result)
@@ -196,7 +218,10 @@ int pump_leave(struct mrc_pump *p, int result)
     if (result < 0)
         memcpy(pump_words, p->error, sizeof pump_words);
     pump_signal(p);
-    atomic_flag_clear_explicit(&p->busy, memory_order_release);
+    if (pump_threaded(p))
+        pump_leave_between(p);
+    else
+        atomic_flag_clear_explicit(&p->busy, memory_order_release);
     return result;
 }
 
@@ -225,7 +250,9 @@ int pump_refuse_qp(struct mrc_pump *p, uint32_t qpn, int err)
 void pump_kick(struct mrc_pump *p)
 {
     const uint64_t one = 1;
-    if (!p->kicked && write(p->kick_fd, &one, sizeof one) == (ssize_t)sizeof one)
+    if (pump_threaded(p) && !p->thread.resting)
+        p->thread.due = true; /* the thread looks before it rests */
+    else if (!p->kicked && write(p->kick_fd, &one, sizeof one) == (ssize_t)sizeof one)
         p->kicked = true;
 }
 
@@ -267,6 +294,7 @@ struct pump_turn {
     uint32_t budget;
     bool more;
     bool blocked;
+    bool moved;
 };
 
 /* Which descriptors have something: sets rx_ready, resumes lanes that can send again. */
@@ -305,6 +333,7 @@ static void pump_rx(struct mrc_pump *p, struct pump_turn *t)
             const size_t n = io->ops->rx(io, p->rx, mrc_min32(left, PUMP_RX_BURST));
             if (n > 0)
                 mrc_engine_rx(p->engine, p->rx, n, t->now);
+            t->moved = t->moved || n > 0;
             /* What the port threw away cost time as well: a flood of it must not hold the turn. */
             left -= mrc_min32(left, (uint32_t)mrc_max64(n, PUMP_RX_FLOOR));
             any = any || io->rx_ready != 0;
@@ -375,6 +404,7 @@ static void pump_tx(struct mrc_pump *p, struct pump_turn *t)
         const uint32_t want = mrc_min32(left, MRC_IO_BURST_MAX);
         const size_t n = mrc_engine_tx(p->engine, p->tx, want, t->now);
         pump_dispatch(p, n);
+        t->moved = t->moved || n > 0;
         left -= (uint32_t)n;
         if (n < want)
             break;
@@ -399,7 +429,7 @@ static void pump_lanes_failed(struct mrc_pump *p, mrc_ns now)
     }
 }
 
-/* Set the timer, or ask for another turn at once. */
+/* Set the timer; more: its time has come. */
 static void pump_arm(struct mrc_pump *p, struct pump_turn *t)
 {
     mrc_ns when = mrc_engine_deadline(p->engine);
@@ -414,7 +444,11 @@ static void pump_arm(struct mrc_pump *p, struct pump_turn *t)
         t->more = true;
     else if (when != p->armed && mrc_clock_arm(p->timer_fd, when) == 0)
         p->armed = when;
+}
 
+/* Ask for another turn at once, or fall silent. */
+static void pump_again(struct mrc_pump *p, const struct pump_turn *t)
+{
     uint64_t count;
     if (t->more)
         pump_kick(p);
@@ -422,11 +456,8 @@ static void pump_arm(struct mrc_pump *p, struct pump_turn *t)
         p->kicked = false;
 }
 
-int mrc_pump_turn(struct mrc_pump *p, uint32_t budget)
+int pump_turn_inside(struct mrc_pump *p, uint32_t budget, bool *moved)
 {
-    const int err = pump_enter(p);
-    if (err < 0)
-        return err;
     struct pump_turn t = {.budget = budget != 0 ? budget : PUMP_BUDGET};
     pump_ready(p);
     t.now = mrc_clock_now();
@@ -437,33 +468,71 @@ int mrc_pump_turn(struct mrc_pump *p, uint32_t budget)
     pump_lanes_failed(p, t.now);
     pump_collect_events(p);
     pump_arm(p, &t);
-    const int result = (t.more ? MRC_TURN_MORE : 0) | (t.blocked ? MRC_TURN_BLOCKED : 0) |
-                       (mrc_cq_any(p->engine) ? MRC_TURN_CQ : 0) |
-                       (mrc_engine_ep_any(p->engine) ? MRC_TURN_EP : 0) |
-                       (p->event_head != p->event_tail ? MRC_TURN_EVENT : 0);
-    return pump_leave(p, result);
+    pump_again(p, &t);
+    *moved = t.moved;
+    return (t.more ? MRC_TURN_MORE : 0) | (t.blocked ? MRC_TURN_BLOCKED : 0) |
+           (mrc_cq_any(p->engine) ? MRC_TURN_CQ : 0) |
+           (mrc_engine_ep_any(p->engine) ? MRC_TURN_EP : 0) |
+           (p->event_head != p->event_tail ? MRC_TURN_EVENT : 0);
 }
 
-int mrc_pump_wait(struct mrc_pump *p, int timeout_ms)
+/* What is posted while the thread rests leaves at once, from the thread of whoever posts: nobody
+ * has to be woken for it. The thread gets the rest, if it is much. */
+void pump_posted(struct mrc_pump *p)
+{
+    if (!pump_threaded(p) || !p->thread.resting || p->thread.stop) {
+        pump_kick(p);
+        return;
+    }
+    struct pump_turn t = {.budget = PUMP_PUSH, .now = mrc_clock_now()};
+    pump_tx(p, &t);
+    for (uint32_t i = 0; i < p->port_count; i++)
+        t.more = t.more || p->ports[i].io->failed_count > 0; /* there will be something to tell */
+    pump_lanes_failed(p, t.now);
+    pump_arm(p, &t);
+    if (t.more)
+        pump_kick(p);
+}
+
+static int pump_turn(struct mrc_pump *p, uint32_t budget)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    bool moved;
+    return pump_leave(p, pump_turn_inside(p, budget, &moved));
+}
+
+/* Outside, so that nobody closes the descriptor meanwhile. */
+static int pump_look(struct mrc_pump *p, int timeout_ms)
 {
     int err = mrc_pump_fork_guard(p);
     if (err < 0)
         return err;
     atomic_fetch_add(&p->waiters, 1);
     if (atomic_load(&p->closed)) {
-        snprintf(pump_words, sizeof pump_words, "the context is being closed");
-        err = MRC_ERR_BUSY;
+        err = pump_turn_away(MRC_ERR_BUSY, "the context is being closed");
     } else {
-        struct pollfd fd = {.fd = p->epoll_fd, .events = POLLIN};
-        (void)poll(&fd, 1,
-                   timeout_ms); /* a signal ends the wait like a timeout: the caller looks */
-        err = mrc_pump_turn(p, 0);
+        struct pollfd fd = {.fd = mrc_pump_fd(p), .events = POLLIN};
+        if (timeout_ms != 0) /* a signal ends the wait like a timeout: the caller looks */
+            (void)poll(&fd, 1, timeout_ms);
+        err = pump_threaded(p) ? pump_take(p) : pump_turn(p, 0);
     }
     atomic_fetch_sub(&p->waiters, 1);
     return err;
 }
 
-int mrc_pump_fd(const struct mrc_pump *p) { return p->epoll_fd; }
+int mrc_pump_turn(struct mrc_pump *p, uint32_t budget)
+{
+    return pump_threaded(p) ? pump_look(p, 0) : pump_turn(p, budget);
+}
+
+int mrc_pump_wait(struct mrc_pump *p, int timeout_ms) { return pump_look(p, timeout_ms); }
+
+int mrc_pump_fd(const struct mrc_pump *p)
+{
+    return pump_threaded(p) ? p->thread.ready_fd : p->epoll_fd;
+}
 
 const char *mrc_pump_error(const struct mrc_pump *p)
 {

@@ -31,6 +31,15 @@ const char *mrc_pump_error(const struct mrc_pump *p);
 /* One turn: packets in, time, packets out, timer armed. budget = packets each way (0 = 1024).
  * BUSY when another thread is inside. */
 int mrc_pump_turn(struct mrc_pump *p, uint32_t budget);
+/* From now on a thread of the pump takes the turns (ADR 122): as long as it finds packets, and
+ * spin_us after the last; then it sleeps until the next turn is due. All other calls wait for the
+ * end of a turn instead of being BUSY, from whatever thread. mrc_pump_fd is readable when the
+ * thread found something; mrc_pump_turn moves no packets and returns what it found since the last
+ * call. Once, before the descriptor is asked for. STATE: there is a thread already. */
+int mrc_pump_start(struct mrc_pump *p, uint32_t spin_us);
+/* No more turns, for good; all else works on. For those who cannot close: the process ends, and
+ * memory goes that the thread could write to. */
+int mrc_pump_stop(struct mrc_pump *p);
 /* Block until the descriptor is readable or timeout_ms passed (-1 = for ever); then one turn. */
 int mrc_pump_wait(struct mrc_pump *p, int timeout_ms);
 uint64_t mrc_pump_now(struct mrc_pump *p); /* the pump's clock (CLOCK_MONOTONIC), ns */

@@ -6,6 +6,7 @@
 
 #include "mrc_pump.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 
@@ -43,6 +44,26 @@ struct pump_channel {
     uint32_t cqs; /* completion queues bound to it */
 };
 
+/* Thread mode: a thread of the pump takes the turns, everybody else comes in between two of them.
+ * Whoever holds `own` owns the engine, the ports and all of the pump that is not atomic. */
+struct pump_thread {
+    pthread_mutex_t own;
+    pthread_cond_t passed; /* nobody waits for `own` any more */
+    pthread_cond_t ended;  /* the thread takes no more turns */
+    pthread_t id;
+    atomic_uint waiting; /* for `own`, the thread not counted */
+    atomic_uint ready;   /* MRC_TURN_* found by the thread and not taken */
+    int ready_fd;        /* eventfd: readable when `ready` gained a bit since it was last read */
+    mrc_ns spin_ns;      /* how long it looks again and again before it sleeps */
+    uint32_t told;       /* completions that `ready` has told of, free-running */
+    bool resting;        /* it does not own the pump and looks at the epoll descriptor */
+    bool yielding;       /* it waits for `passed` */
+    bool due;            /* somebody left work while it was not resting */
+    bool stop;
+    bool running;
+    bool joinable;
+};
+
 struct mrc_pump {
     struct mrc_engine *engine;
     struct mrc_engine_cfg cfg;
@@ -72,10 +93,25 @@ struct mrc_pump {
     struct pump_channel channel[PUMP_CHANNELS_MAX];
     uint32_t channel_end; /* none is open from here on */
     uint8_t *cq_channel;  /* cfg.cq_max; 0: none */
+    atomic_bool threaded; /* a thread was started: `busy` stays set, and thread.own rules */
+    struct pump_thread thread;
 };
 
 /* One thread at a time, and never a forked child (MRC_ERR_BUSY, MRC_ERR_STATE). */
 int pump_enter(struct mrc_pump *p);
+/* The same of a pump whose turns a thread takes: waits for the end of the turn. */
+int pump_enter_between(struct mrc_pump *p);
+void pump_leave_between(struct mrc_pump *p);
+/* What pump_enter refused with err, in the words of this thread; returns err. */
+int pump_turn_away(int err, const char *words);
+/* Its thread takes no more turns. */
+void pump_thread_end(struct mrc_pump *p);
+/* What the thread has found since the last call: MRC_TURN_*. Needs no owner. */
+int pump_take(struct mrc_pump *p);
+/* A turn by the owner. moved: were there packets? */
+int pump_turn_inside(struct mrc_pump *p, uint32_t budget, bool *moved);
+/* Work was posted: send it, or see to it that somebody does. */
+void pump_posted(struct mrc_pump *p);
 /* Lets the next one in and hands the result through. */
 int pump_leave(struct mrc_pump *p, int result);
 /* Makes the descriptors of the channels say what is waiting; pump_leave calls it. */

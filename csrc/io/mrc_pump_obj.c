@@ -255,7 +255,7 @@ int mrc_pump_post_send(struct mrc_pump *p, uint32_t qpn, const struct mrc_send_w
         return err;
     const int done = mrc_qp_post_send(p->engine, qpn, wr, n);
     if (done > 0)
-        pump_kick(p);
+        pump_posted(p);
     return pump_leave(p, pump_refuse(p, done, "send queue"));
 }
 

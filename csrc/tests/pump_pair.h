@@ -101,7 +101,7 @@ static inline int end_path(struct end *e, uint32_t port, const struct end *peer,
         lanes[i].ev = ev0 + i;
         lanes[i].plane = (uint8_t)(1 + i % 2);
         lanes[i].tmpl_len = tmpl_len;
-        if (tmpl_len > 0)
+        if (tmpl != NULL)
             memcpy(lanes[i].tmpl, tmpl, tmpl_len);
     }
     const int id = mrc_pump_path_create(e->p, port, &to, &pc, lanes, src);

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Thread mode (ADR 122): a thread that takes the turns, and how everybody else comes in between two
+ * of them. The engine is touched by the one who holds `own`, and by nobody else. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "mrc_clock.h"
+#include "mrc_pump_int.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum {
+    THREAD_BUDGET = 128, /* packets a turn: so long those who want to come in may have to wait */
+    THREAD_COURTESY = 500, /* looks at those who wait before the thread lies down for them */
+    THREAD_SPIN_MAX_US = 1000,
+};
+
+static void thread_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* ---- those who come in ---- */
+
+int pump_enter_between(struct mrc_pump *p)
+{
+    struct pump_thread *t = &p->thread;
+    atomic_fetch_add(&t->waiting, 1);
+    pthread_mutex_lock(&t->own);
+    atomic_fetch_sub(&t->waiting, 1);
+    if (!atomic_load(&p->closed))
+        return MRC_OK;
+    pump_leave_between(p);
+    return pump_turn_away(MRC_ERR_STATE, "the context is closed");
+}
+
+void pump_leave_between(struct mrc_pump *p)
+{
+    struct pump_thread *t = &p->thread;
+    const bool wake = t->yielding && atomic_load(&t->waiting) == 0;
+    pthread_mutex_unlock(&t->own);
+    if (wake)
+        pthread_cond_signal(&t->passed);
+}
+
+/* A mutex is not fair: the thread would have it again before those who wait have woken up. It steps
+ * aside until the last of them is in. Whoever leaves sees that it waits, or it sees that nobody
+ * does: both look while they hold the mutex. */
+static void thread_give_way(struct pump_thread *t)
+{
+    if (atomic_load(&t->waiting) == 0)
+        return;
+    pthread_mutex_unlock(&t->own);
+    for (int i = 0; i < THREAD_COURTESY && atomic_load(&t->waiting) != 0; i++)
+        thread_pause();
+    pthread_mutex_lock(&t->own);
+    t->yielding = true;
+    while (atomic_load(&t->waiting) != 0)
+        pthread_cond_wait(&t->passed, &t->own);
+    t->yielding = false;
+}
+
+int pump_take(struct mrc_pump *p)
+{
+    struct pump_thread *t = &p->thread;
+    uint64_t count;
+    /* In this order: a bit that comes in between is taken now, and its signal is one too many. */
+    (void)!read(t->ready_fd, &count, sizeof count);
+    return (int)atomic_exchange(&t->ready, 0);
+}
+
+/* ---- the thread ---- */
+
+/* Completions are told of once: those who did not poll them all know that there are more. */
+static void thread_tell(struct mrc_pump *p, int bits)
+{
+    struct pump_thread *t = &p->thread;
+    const uint32_t pushed = mrc_cq_pushed(p->engine);
+    const uint64_t one = 1;
+    uint32_t news = (uint32_t)bits & (MRC_TURN_EVENT | MRC_TURN_EP);
+    if (pushed != t->told)
+        news |= MRC_TURN_CQ;
+    t->told = pushed;
+    if (news != 0 && (news & ~atomic_fetch_or(&t->ready, news)) != 0)
+        (void)!write(t->ready_fd, &one, sizeof one);
+}
+
+/* Until a turn is due. Nothing is missed: packets and the timer make the descriptor readable until
+ * a turn deals with them, and who posts now sees `resting` and makes it so. While it spins it lets
+ * others have the core. */
+static void thread_rest(struct mrc_pump *p, mrc_ns spin_until)
+{
+    struct pollfd fd = {.fd = p->epoll_fd, .events = POLLIN};
+    while (mrc_clock_now() < spin_until) {
+        if (poll(&fd, 1, 0) != 0)
+            return;
+        sched_yield();
+    }
+    (void)poll(&fd, 1, -1);
+}
+
+static void *thread_main(void *arg)
+{
+    struct mrc_pump *p = arg;
+    struct pump_thread *t = &p->thread;
+    mrc_ns spin_until = 0;
+    pthread_mutex_lock(&t->own);
+    while (true) {
+        thread_give_way(t);
+        if (t->stop)
+            break;
+        bool moved = false;
+        t->due = false;
+        p->error[0] = '\0';
+        const int bits = pump_turn_inside(p, THREAD_BUDGET, &moved);
+        pump_signal(p);
+        thread_tell(p, bits);
+        if (t->due || atomic_load(&t->waiting) != 0)
+            continue;
+        if (moved)
+            spin_until = mrc_clock_now() + t->spin_ns;
+        t->resting = true;
+        pthread_mutex_unlock(&t->own);
+        thread_rest(p, spin_until);
+        pthread_mutex_lock(&t->own);
+        t->resting = false;
+    }
+    t->running = false;
+    pthread_cond_broadcast(&t->ended);
+    pthread_mutex_unlock(&t->own);
+    return NULL;
+}
+
+/* Signals are for the threads of the application. */
+static int thread_create(struct mrc_pump *p)
+{
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int err = pthread_create(&p->thread.id, NULL, thread_main, p);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (err == 0)
+        (void)pthread_setname_np(p->thread.id, "mrc-pump");
+    return err;
+}
+
+static int thread_start(struct mrc_pump *p, uint32_t spin_us)
+{
+    struct pump_thread *t = &p->thread;
+    t->spin_ns = mrc_min32(spin_us, THREAD_SPIN_MAX_US) * MRC_USEC;
+    t->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (t->ready_fd < 0)
+        return errno;
+    atomic_init(&t->waiting, 0);
+    atomic_init(&t->ready, 0);
+    pthread_mutexattr_t kind;
+    pthread_mutexattr_init(&kind);
+    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(&t->own, &kind);
+    pthread_mutexattr_destroy(&kind);
+    pthread_cond_init(&t->passed, NULL);
+    pthread_cond_init(&t->ended, NULL);
+    pthread_mutex_lock(&t->own);
+    const int err = thread_create(p);
+    t->running = t->joinable = err == 0;
+    atomic_store_explicit(&p->threaded, err == 0, memory_order_release);
+    pthread_mutex_unlock(&t->own);
+    if (err != 0)
+        close(t->ready_fd);
+    return err;
+}
+
+int mrc_pump_start(struct mrc_pump *p, uint32_t spin_us)
+{
+    if (atomic_load(&p->threaded))
+        return pump_turn_away(MRC_ERR_STATE, "the pump has a thread already");
+    const int result = pump_enter(p);
+    if (result < 0)
+        return result;
+    const int err = thread_start(p, spin_us);
+    if (err == 0)
+        return MRC_OK; /* `busy` stays set: whoever has not seen the thread yet is turned away */
+    snprintf(p->error, sizeof p->error, "cannot start a thread: %s", strerror(err));
+    return pump_leave(p, -(1000 + err));
+}
+
+void pump_thread_end(struct mrc_pump *p)
+{
+    struct pump_thread *t = &p->thread;
+    atomic_fetch_add(&t->waiting, 1);
+    pthread_mutex_lock(&t->own);
+    atomic_fetch_sub(&t->waiting, 1);
+    t->stop = true;
+    pump_kick(p);
+    pthread_cond_signal(&t->passed);
+    while (t->running)
+        pthread_cond_wait(&t->ended, &t->own);
+    const bool join = t->joinable;
+    t->joinable = false;
+    pthread_mutex_unlock(&t->own);
+    if (join)
+        (void)pthread_join(t->id, NULL);
+}
+
+int mrc_pump_stop(struct mrc_pump *p)
+{
+    const int err = mrc_pump_fork_guard(p);
+    if (err < 0)
+        return err;
+    if (atomic_load(&p->threaded) && !atomic_load(&p->closed))
+        pump_thread_end(p);
+    return MRC_OK;
+}
