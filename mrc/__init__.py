@@ -1,71 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Multipath Reliable Connection: one connection sprayed over many paths. Public names only."""
+"""Multipath Reliable Connection: one connection sprayed over many paths. Public names only.
+
+Each name's module is imported when the name is first used: asyncio by those who connect, what reads
+EV profiles by those who have one.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from .cc import CcInfo, CcProfile, Controller, NsccConfig
-from .comp import CompletionChannel
-from .cq import CompletionQueue, WcBatch
-from .device import (
-    API_VERSION,
-    Context,
-    ContextLimits,
-    DeviceAttr,
-    DeviceCap,
-    query_device,
-)
-from .dscp import DscpClasses
-from .errors import (
-    MrcControlError,
-    MrcError,
-    MrcForkError,
-    MrcHandshakeError,
-    MrcPeerLost,
-    MrcProfileError,
-    MrcRemoteError,
-    MrcResourceError,
-    MrcUsageError,
-    MrcWorkError,
-)
-from .ev import EvEntry, EvField, EvProfile
-from .events import AsyncEvent, AsyncEvents, AsyncType
-from .hint import QpHint
-from .mr import MemoryRegion
-from .path import PathTable, ProbeConfig
-from .pd import ProtectionDomain
-from .port import Port
-from .qp import QpInitAttr, QueuePair, SendWr
-from .qpattr import HINT_NONE, QpAttr, QpMode
-from .receive import ReceivePolicy
-from .types import (
-    Access,
-    Backend,
-    CcKind,
-    CcState,
-    DropReason,
-    EvEvent,
-    EvFormat,
-    EvReason,
-    EvState,
-    PathPlanes,
-    PathStats,
-    PortCap,
-    PortStats,
-    ProbeResult,
-    QpCap,
-    QpState,
-    QpStats,
-    Recovery,
-    SendFlags,
-    TurnFlags,
-    WcFlags,
-    WcOpcode,
-    WcStatus,
-    WorkCompletion,
-    WrOpcode,
-)
 
 if TYPE_CHECKING:
     from .aio import (
@@ -79,21 +22,91 @@ if TYPE_CHECKING:
         listen,
         mem_pair,
     )
+    from .cc import CcInfo, CcProfile, Controller, NsccConfig
+    from .comp import CompletionChannel
+    from .cq import CompletionQueue, WcBatch
+    from .device import API_VERSION, Context, ContextLimits, DeviceAttr, DeviceCap, query_device
+    from .dscp import DscpClasses
+    from .errors import (
+        MrcControlError,
+        MrcError,
+        MrcForkError,
+        MrcHandshakeError,
+        MrcPeerLost,
+        MrcProfileError,
+        MrcRemoteError,
+        MrcResourceError,
+        MrcUsageError,
+        MrcWorkError,
+    )
+    from .ev import EvEntry, EvField, EvProfile
+    from .events import AsyncEvent, AsyncEvents, AsyncType
+    from .hint import QpHint
+    from .mr import MemoryRegion
+    from .path import PathTable, ProbeConfig
+    from .pd import ProtectionDomain
+    from .port import Port
+    from .qp import QpInitAttr, QueuePair, SendWr
+    from .qpattr import HINT_NONE, QpAttr, QpMode
+    from .receive import ReceivePolicy
+    from .types import (
+        Access,
+        Backend,
+        CcKind,
+        CcState,
+        DropReason,
+        EvEvent,
+        EvFormat,
+        EvReason,
+        EvState,
+        PathPlanes,
+        PathStats,
+        PortCap,
+        PortStats,
+        ProbeResult,
+        QpCap,
+        QpState,
+        QpStats,
+        Recovery,
+        SendFlags,
+        TurnFlags,
+        WcFlags,
+        WcOpcode,
+        WcStatus,
+        WorkCompletion,
+        WrOpcode,
+    )
 
 __version__ = "0.1.0"
 
-# asyncio is imported when one of these is first used: verbs users do without it.
-_AIO = (
-    "Connection",
-    "Immediate",
-    "Notifications",
-    "Prober",
-    "RemoteRegion",
-    "Server",
-    "connect",
-    "listen",
-    "mem_pair",
-)
+_WHERE = {
+    "aio": "Connection Immediate Notifications Prober RemoteRegion Server connect listen mem_pair",
+    "cc": "CcInfo CcProfile Controller NsccConfig",
+    "comp": "CompletionChannel",
+    "cq": "CompletionQueue WcBatch",
+    "device": "API_VERSION Context ContextLimits DeviceAttr DeviceCap query_device",
+    "dscp": "DscpClasses",
+    "errors": (
+        "MrcControlError MrcError MrcForkError MrcHandshakeError MrcPeerLost MrcProfileError "
+        "MrcRemoteError MrcResourceError MrcUsageError MrcWorkError"
+    ),
+    "ev": "EvEntry EvField EvProfile",
+    "events": "AsyncEvent AsyncEvents AsyncType",
+    "hint": "QpHint",
+    "mr": "MemoryRegion",
+    "path": "PathTable ProbeConfig",
+    "pd": "ProtectionDomain",
+    "port": "Port",
+    "qp": "QpInitAttr QueuePair SendWr",
+    "qpattr": "HINT_NONE QpAttr QpMode",
+    "receive": "ReceivePolicy",
+    "types": (
+        "Access Backend CcKind CcState DropReason EvEvent EvFormat EvReason EvState PathPlanes "
+        "PathStats PortCap PortStats ProbeResult QpCap QpState QpStats Recovery SendFlags "
+        "TurnFlags WcFlags WcOpcode WcStatus WorkCompletion WrOpcode"
+    ),
+}
+_MODULE_OF = {name: module for module, names in _WHERE.items() for name in names.split()}
 
 __all__ = [
     "API_VERSION",
@@ -177,10 +190,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _AIO:
-        from . import aio
-
-        return getattr(aio, name)
+    if name in _MODULE_OF:
+        value = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
+        globals()[name] = value  # so that it is asked for once
+        return value
+    if name in _WHERE:
+        return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

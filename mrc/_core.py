@@ -8,6 +8,7 @@ Everything here is one call into C, or the packing around it. Objects with a lif
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -123,7 +124,7 @@ class Pump:
     closed, and otherwise translates the negative returns of mrc_pump.h.
     """
 
-    __slots__ = ("_closed", "_events", "_pid", "_ptr")
+    __slots__ = ("__weakref__", "_closed", "_events", "_pid", "_ptr", "_stop")
 
     def __init__(self, **cfg: int) -> None:
         native = ffi.new("struct mrc_engine_cfg *")
@@ -134,6 +135,7 @@ class Pump:
         if self._ptr == ffi.NULL:
             raise MrcUsageError("the context limits are out of range, or there is no memory")
         self._events = ffi.new("struct mrc_ev_event[]", _EVENT_BATCH)
+        self._stop: weakref.finalize[..., Pump] | None = None
 
     @property
     def ptr(self) -> Any:
@@ -155,6 +157,22 @@ class Pump:
         """In a forked child of the process that made it, which shares its descriptors."""
         return os.getpid() != self._pid
 
+    @property
+    def threaded(self) -> bool:
+        """A thread of its own takes the turns."""
+        return self._stop is not None
+
+    def start(self, spin_us: int) -> None:
+        """From now on a thread takes the turns: mrc_pump_start. OSError: there is none."""
+        self._checked(lib.mrc_pump_start(self.ptr, spin_us), "start")
+        # At the end of the process it must stop before the memory goes that it may write to.
+        self._stop = weakref.finalize(self, lib.mrc_pump_stop, self._ptr)
+
+    def stop(self) -> None:
+        """Take no more turns: for an owner that was lost without a close."""
+        if self._stop is not None:
+            self._stop()
+
     def require_idle(self) -> None:
         """MrcUsageError while another thread is inside, or waits."""
         self._checked(lib.mrc_pump_idle(self.ptr), "close")
@@ -168,6 +186,8 @@ class Pump:
             return
         if not self.foreign:
             self._checked(lib.mrc_pump_close(self._ptr), "close")
+            if self._stop is not None:
+                self._stop.detach()
             # A thread may hold the pointer already; it finds a closed pump. The rest goes with us.
             self._ptr = ffi.gc(self._ptr, lib.mrc_pump_destroy)
         self._closed = True

@@ -70,11 +70,22 @@ def check_fields(record: DataclassInstance) -> None:
         raise MrcUsageError(f"{type(record).__name__}: {problem}")
 
 
+class _Names(dict[str, Any]):
+    """Names that a module imports for its type checker only are those of the package."""
+
+    def __init__(self, module: str) -> None:
+        super().__init__(vars(sys.modules[module]))
+
+    def __missing__(self, name: str) -> Any:
+        try:
+            return getattr(sys.modules[__package__], name)
+        except AttributeError:
+            raise KeyError(name) from None
+
+
 @functools.lru_cache(None)
 def _hints(thing: Any) -> dict[str, Any]:
-    """Names that a module imports for its type checker only are those of the package."""
-    public = vars(sys.modules[__package__])
-    hints = get_type_hints(thing, localns={**public, **vars(sys.modules[thing.__module__])})
+    hints = get_type_hints(thing, localns=_Names(thing.__module__))
     hints.pop("return", None)
     return hints
 

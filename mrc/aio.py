@@ -62,7 +62,9 @@ async def connect(
     the peer speaks another version, or refuses.
     """
     wish = ConnectionOptions(**options)
-    driver = Driver.attach(context, wish.seed, wish.dscp, service_time=wish.service_time)
+    driver = Driver.attach(
+        context, wish.seed, wish.dscp, service_time=wish.service_time, pump=wish.pump
+    )
     driver.hold()
     try:
         async with limit(timeout, f"no connection to {host} port {port}"):
@@ -138,7 +140,7 @@ async def mem_pair(
     wire.faults(loss_ppm=loss_ppm, dup_ppm=dup_ppm)
     channels = await _channel_pair()
     drivers = [
-        Driver.attach(None, seed + i, w.dscp, service_time=w.service_time)
+        Driver.attach(None, seed + i, w.dscp, service_time=w.service_time, pump=w.pump)
         for i, w in enumerate((wish_a, wish_b))
     ]
     for driver in drivers:

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import secrets
 import socket
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from ipaddress import IPv6Address
 
+from . import _chance
 from .cq import CompletionQueue
 from .driver import Driver
 from .errors import MrcUsageError
@@ -147,7 +147,7 @@ def prepare(
         if cq is not None:
             cq.close()
         raise
-    psn = secrets.randbits(24) if options.start_psn is None else options.start_psn
+    psn = _chance.bits(24) if options.start_psn is None else options.start_psn
     info = ConnectionInfo(
         qp=QpInfo(local.addr, qp.qpn, psn, local.port.udp_port),
         path_mtu=mtu,

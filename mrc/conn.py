@@ -329,7 +329,9 @@ class Connection(AsyncClosing):
                 self._channel.send({"type": "bye"})
 
     def _lose(self, exc: Exception, *, tell: bool = False) -> None:
-        """It cannot go on. The first reason counts."""
+        """It cannot go on. The first reason counts: that of a completion, if there is one."""
+        if not self.closed.done() and not self.context.closed:
+            self._transfer.on_completions()
         if self.closed.done():
             return
         if tell:

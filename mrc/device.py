@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import secrets
+import sys
 from dataclasses import asdict, dataclass
 from enum import IntFlag
-from typing import Protocol
+from typing import Literal, Protocol
 
+from . import _chance
 from ._check import U32_MAX, whole
 from ._children import Children, Closing, warn_unclosed
 from ._core import Pin, Pump
@@ -31,7 +31,8 @@ __all__ = [
     "query_device",
 ]
 
-_log = logging.getLogger("mrc")
+SPIN_US = 50
+_SPIN_US_MAX = 1000
 
 
 class DeviceCap(IntFlag):
@@ -115,7 +116,14 @@ class EventSink(Protocol):
 
 
 class Context(Closing):
-    """Parent of everything. Used by one thread at a time.
+    """Parent of everything.
+
+    pump: who moves the packets. "loop": whoever calls turn() or wait(), an event loop as a rule; by
+    one thread at a time, a second one is refused. "thread": a thread of C, which needs no Python
+    for it; any thread may call, and waits for the end of a turn (ADR 122). turn() then moves no
+    packets and says what was found since it was called last, and `fd` when that is worth while.
+    `spin_us`: how long that thread, after packets, looks for more before it sleeps, 0..1000
+    microseconds. The default of `pump` is the MRC_PUMP environment variable, else "loop".
 
     `seed` fixes every random choice of the engine (order of paths); the default is the MRC_SEED
     environment variable, else 64 random bits, logged at debug level. `solicited_bit7` sends the
@@ -134,7 +142,11 @@ class Context(Closing):
         solicited_bit7: bool = False,
         receive: ReceivePolicy | None = None,
         api_version: int = API_VERSION,
+        pump: Literal["loop", "thread"] | None = None,
+        spin_us: int = SPIN_US,
     ) -> None:
+        threaded = _threaded(pump)
+        whole("spin_us", spin_us, 0, _SPIN_US_MAX)
         if not 0 <= api_version <= API_VERSION:
             raise MrcUsageError(
                 f"API version {_dotted(api_version)} is newer than ours, {_dotted(API_VERSION)}"
@@ -157,10 +169,13 @@ class Context(Closing):
             **asdict(self.limits),
             **asdict(self.receive),
         )
+        if threaded:
+            self.pump.start(spin_us)
         self.verbs = Verbs(self.pump)
         self.async_events = AsyncEvents(self)
         self.endpoint = Endpoint(self.pump)
-        _log.debug("context seed %#018x", self.seed)
+        if logging := sys.modules.get("logging"):  # who did not import it does not read it
+            logging.getLogger("mrc").debug("context seed %#018x", self.seed)
         self.pds = Children()
         self.cqs = Children()
         self.channels = Children()
@@ -184,6 +199,11 @@ class Context(Closing):
     def closed(self) -> bool:
         """True after close()."""
         return self.pump.closed
+
+    @property
+    def threaded(self) -> bool:
+        """A thread of its own takes the turns: pump="thread"."""
+        return self.pump.threaded
 
     def turn(self, budget: int = 0) -> TurnFlags:
         """Packets in, time, packets out; at most `budget` packets each way (0: the default).
@@ -281,6 +301,7 @@ class Context(Closing):
     def __del__(self) -> None:
         pump = getattr(self, "pump", None)
         if pump is not None and not pump.closed:
+            pump.stop()  # before the pins go: no thread may write to memory that is let go
             warn_unclosed(self)
 
 
@@ -288,10 +309,18 @@ def _dotted(version: int) -> str:
     return f"{version >> 24}.{version >> 16 & 0xFF}.{version & 0xFFFF}"
 
 
+def _threaded(pump: object) -> bool:
+    """MrcUsageError: neither loop nor thread."""
+    source, name = ("pump", pump) if pump is not None else ("MRC_PUMP", os.environ.get("MRC_PUMP"))
+    if name not in (None, "", "loop", "thread"):
+        raise MrcUsageError(f"{source} {name!r:.40} is not loop or thread")
+    return name == "thread"
+
+
 def _seed() -> int:
     text = os.environ.get("MRC_SEED")
     if text is None:
-        return secrets.randbits(64)
+        return _chance.bits(64)
     try:
         return int(text, 0) & (1 << 64) - 1
     except ValueError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable
 from ipaddress import IPv6Address
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from .carrier import Carriers
 from .cc import CcProfile, Controller
@@ -91,6 +91,7 @@ class Driver:
         dscp: DscpClasses | None = None,
         *,
         service_time: bool = False,
+        pump: Literal["loop", "thread"] | None = None,
     ) -> Driver:
         """The driver of this context, or of a new one that goes with its last user.
 
@@ -100,7 +101,7 @@ class Driver:
             raise MrcUsageError(f"context {ctx!r} is no Context")
         if ctx is None:
             receive = ReceivePolicy(service_time=service_time)
-            ctx = Context(seed=seed, dscp=dscp, receive=receive)
+            ctx = Context(seed=seed, dscp=dscp, receive=receive, pump=pump)
             return cls(ctx, owned=True)
         if dscp is not None and dscp != ctx.dscp:
             raise MrcUsageError("the DSCP classes are those of the context: set them there")
@@ -108,6 +109,8 @@ class Driver:
             raise MrcUsageError("service time is a matter of the context: switch it on there")
         if ctx.closed:
             raise MrcUsageError("the context is closed")
+        if pump is not None and (pump == "thread") is not ctx.threaded:
+            raise MrcUsageError("who pumps is a matter of the context: say it there")
         driver = ctx.attached
         if driver is None:
             return cls(ctx, owned=False)
@@ -162,8 +165,8 @@ class Driver:
     # -- the loop ----------------------------------------------------------------------------
 
     def kick(self) -> None:
-        """A turn soon: something was posted."""
-        if not self._scheduled:
+        """A turn soon: something was posted. A thread of the context knows by itself."""
+        if not self._scheduled and not self.ctx.threaded:
             self._scheduled = True
             self.loop.call_soon(self._turn)
 

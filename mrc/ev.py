@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum, IntFlag
 from ipaddress import IPv6Address
-from pathlib import Path
+from os import PathLike
 
 from ._typed import check_fields, typed
 from .errors import MrcProfileError
@@ -260,11 +260,13 @@ class EvProfile:
 
     @classmethod
     @typed
-    def load(cls, path: str | Path) -> EvProfile:
+    def load(cls, path: str | PathLike[str]) -> EvProfile:
         """Read a TOML file.
 
         OSError: it cannot be read. MrcProfileError: names file, place and reason.
         """
+        from pathlib import Path
+
         from .evfile import load_profile
 
         return load_profile(Path(path))

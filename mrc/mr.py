@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import mmap
-import secrets
 import sys
 from typing import Any
 
+from . import _chance
 from ._check import whole
 from ._children import Owned
 from ._core import Pin
@@ -37,7 +37,7 @@ class MemoryRegion(Owned):
             raise MrcUsageError("REMOTE_WRITE needs LOCAL_WRITE")
         pin = Pin(buffer, writable=bool(access & Access.LOCAL_WRITE))
         try:
-            self.rkey = pd.ctx.pump.mr_register(pd.number, pin, int(access), secrets.randbits(32))
+            self.rkey = pd.ctx.pump.mr_register(pd.number, pin, int(access), _chance.bits(32))
         except BaseException:
             pin.release()
             raise

@@ -33,6 +33,7 @@ _TYPES: dict[str, type | UnionType] = {
     "service_time": bool,
     "recovery": str,
     "mode": str,
+    "pump": str | None,
 }
 
 
@@ -67,6 +68,7 @@ class OptionArgs(TypedDict, total=False):
     recovery: Literal["guarded", "off", "plain"]
     plane_addresses: Mapping[int, str | IPv6Address] | None
     mode: Literal["mrc", "rc"]
+    pump: Literal["loop", "thread"] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,8 @@ class ConnectionOptions:
     about a gap that has grown too wide (B.10, ADR 70). plane_addresses: this host's IPv6 address in
     a plane, where it has one for each, over those that the EV profile names (C.4); without an EV
     profile EVs take turns on these planes. mode: "rc" is what MRC is compared with, and for that
-    only (ADR 95): one path, go-back-N; evs is then ignored. Both sides say the same.
+    only (ADR 95): one path, go-back-N; evs is then ignored. Both sides say the same. pump: who
+    moves the packets of a context made here, the event loop or a thread, as Context has it.
     """
 
     evs: int = 16
@@ -126,6 +129,7 @@ class ConnectionOptions:
     recovery: Literal["guarded", "off", "plain"] = "guarded"
     plane_addresses: Mapping[int, str | IPv6Address] | None = None
     mode: Literal["mrc", "rc"] = "mrc"
+    pump: Literal["loop", "thread"] | None = None
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -175,6 +179,8 @@ class ConnectionOptions:
             raise MrcUsageError(f"backend {self.backend!r} is not auto, udp, raw or mem")
         if self.recovery.upper() not in Recovery.__members__:
             raise MrcUsageError(f"recovery {self.recovery!r} is not guarded, off or plain")
+        if self.pump not in (None, "loop", "thread"):
+            raise MrcUsageError(f"pump {self.pump!r} is not loop or thread")
         if self.mode not in ("mrc", "rc"):
             raise MrcUsageError(f"mode {self.mode!r} is not mrc or rc")
         own = self.ev_profile

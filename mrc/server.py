@@ -65,7 +65,9 @@ async def listen(
             sock.listen()
         except OSError as exc:
             raise OSError(exc.errno, f"listen on {address}: {exc.strerror}") from exc
-        driver = Driver.attach(context, wish.seed, wish.dscp, service_time=wish.service_time)
+        driver = Driver.attach(
+            context, wish.seed, wish.dscp, service_time=wish.service_time, pump=wish.pump
+        )
         driver.hold()
         require_own(wish.sources)
         open_port(driver, wish, *address_of(sockaddr))

@@ -208,6 +208,7 @@ class TurnFlags(IntFlag):
     EVENT = 4
     BLOCKED = 8
     EP = 16
+    NOTIFY = 32  # in thread mode
 
 
 class PortCap(IntFlag):

@@ -145,6 +145,7 @@ int mrc_hint_destroy(struct mrc_engine *e, uint32_t id); /* BUSY while a QP has 
 int mrc_engine_async_take(struct mrc_engine *e, struct mrc_async_event *out); /* 1, or 0: none */
 int mrc_engine_async_ack(struct mrc_engine *e, uint32_t n);
 bool mrc_engine_async_any(const struct mrc_engine *e);
+uint32_t mrc_engine_async_pushed(const struct mrc_engine *e); /* ever */
 /* Bit N: plane N is up here. Tells applications, not path tables. */
 void mrc_engine_ports(struct mrc_engine *e, uint32_t up);
 

@@ -244,6 +244,8 @@ int mrc_engine_async_ack(struct mrc_engine *e, uint32_t n)
     return mrc_async_ack(&e->env.async, n);
 }
 
+uint32_t mrc_engine_async_pushed(const struct mrc_engine *e) { return e->env.async.tail; }
+
 bool mrc_engine_async_any(const struct mrc_engine *e)
 {
     return e->env.async.taken != e->env.async.tail;

@@ -15,6 +15,7 @@ enum {
     MRC_TURN_EVENT = 4,   /* EV events are waiting */
     MRC_TURN_BLOCKED = 8, /* a socket is full; the descriptor will say when */
     MRC_TURN_EP = 16,     /* results of EV probes are waiting */
+    MRC_TURN_NOTIFY = 32, /* a channel has something, or an asynchronous event came; thread mode */
 };
 
 struct mrc_pump;

@@ -28,6 +28,7 @@ void pump_signal(struct mrc_pump *p)
             continue;
         if (due ? write(c->fd, &count, sizeof count) > 0 : read(c->fd, &count, sizeof count) > 0)
             c->readable = due;
+        p->thread.noted = p->thread.noted || due;
     }
 }
 

@@ -56,6 +56,8 @@ struct pump_thread {
     int ready_fd;        /* eventfd: readable when `ready` gained a bit since it was last read */
     mrc_ns spin_ns;      /* how long it looks again and again before it sleeps */
     uint32_t told;       /* completions that `ready` has told of, free-running */
+    uint32_t told_async; /* asynchronous events, the same */
+    bool noted;          /* a channel has become readable since it was told of */
     bool resting;        /* it does not own the pump and looks at the epoll descriptor */
     bool yielding;       /* it waits for `passed` */
     bool due;            /* somebody left work while it was not resting */

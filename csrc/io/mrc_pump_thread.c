@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +16,7 @@
 #include <unistd.h>
 
 enum {
-    THREAD_BUDGET = 128, /* packets a turn: so long those who want to come in may have to wait */
+    THREAD_BUDGET = 128,   /* packets a turn: so long those who want to come in may have to wait */
     THREAD_COURTESY = 500, /* looks at those who wait before the thread lies down for them */
     THREAD_SPIN_MAX_US = 1000,
 };
@@ -82,30 +81,37 @@ int pump_take(struct mrc_pump *p)
 
 /* ---- the thread ---- */
 
-/* Completions are told of once: those who did not poll them all know that there are more. */
+/* Completions are told of once: those who did not poll them all know that there are more. So are
+ * the events of channels, or one that nobody takes would wake the loop with every turn. */
 static void thread_tell(struct mrc_pump *p, int bits)
 {
     struct pump_thread *t = &p->thread;
     const uint32_t pushed = mrc_cq_pushed(p->engine);
     const uint64_t one = 1;
+    const uint32_t async = mrc_engine_async_pushed(p->engine);
     uint32_t news = (uint32_t)bits & (MRC_TURN_EVENT | MRC_TURN_EP);
     if (pushed != t->told)
         news |= MRC_TURN_CQ;
+    if (async != t->told_async || t->noted)
+        news |= MRC_TURN_NOTIFY;
     t->told = pushed;
+    t->told_async = async;
+    t->noted = false;
     if (news != 0 && (news & ~atomic_fetch_or(&t->ready, news)) != 0)
         (void)!write(t->ready_fd, &one, sizeof one);
 }
 
 /* Until a turn is due. Nothing is missed: packets and the timer make the descriptor readable until
- * a turn deals with them, and who posts now sees `resting` and makes it so. While it spins it lets
- * others have the core. */
+ * a turn deals with them, and who posts now sees `resting` and makes it so. It does not give up the
+ * core while it spins (a thread that yields again and again is put behind all others for as long as
+ * it pleases the scheduler), so spin_ns is what somebody on the same core may have to wait. */
 static void thread_rest(struct mrc_pump *p, mrc_ns spin_until)
 {
     struct pollfd fd = {.fd = p->epoll_fd, .events = POLLIN};
     while (mrc_clock_now() < spin_until) {
         if (poll(&fd, 1, 0) != 0)
             return;
-        sched_yield();
+        thread_pause();
     }
     (void)poll(&fd, 1, -1);
 }

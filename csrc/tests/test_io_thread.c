@@ -78,7 +78,8 @@ TEST(thread_start__once)
     pump_pair_close(&w);
 }
 
-/* One thread turns its pump, the other one is turned by hand: what they send each other is the same.
+/* One thread turns its pump, the other one is turned by hand: what they send each other is the
+ * same.
  */
 TEST(thread_one_side__the_other_is_turned_by_hand)
 {
@@ -104,7 +105,8 @@ TEST(thread_turn__says_what_was_found_once)
     CHECK((mrc_pump_turn(e->p, 0) & MRC_TURN_CQ) != 0);
     CHECK_EQ(mrc_pump_turn(e->p, 0) & MRC_TURN_CQ, 0);
     CHECK(!pump_readable(e, 0));
-    end_write(e, &w.e[1], 2, 0, SMALL); /* the first is still there: this one is told of all the same */
+    end_write(e, &w.e[1], 2, 0,
+              SMALL); /* the first is still there: this one is told of all the same */
     CHECK(pump_readable(e, LIMIT_MS));
     CHECK((mrc_pump_wait(e->p, 0) & MRC_TURN_CQ) != 0);
     CHECK_EQ(mrc_pump_cq_poll(e->p, e->cq, wc, 4), 2);
@@ -210,7 +212,8 @@ static void *controls(void *arg)
         uint32_t rkey = 0;
         struct mrc_qp_stats s;
         struct mrc_path_stats path[EVS];
-        wrong_unless(c, mrc_pump_mr_register(p, 1, memory, sizeof memory, 3, 0xABCD0000, &rkey) == 0);
+        wrong_unless(c,
+                     mrc_pump_mr_register(p, 1, memory, sizeof memory, 3, 0xABCD0000, &rkey) == 0);
         wrong_unless(c, mrc_pump_qp_stats(p, c->e->qpn, &s) == 0);
         wrong_unless(c, mrc_pump_path_stats(p, c->e->path, path, EVS) == EVS);
         const int cq = mrc_pump_cq_create(p, 8);

@@ -150,6 +150,7 @@ class Client:
             dscp=common.dscp,
             plane_addresses=common.plane_addresses,
             mode=common.mode,
+            pump=common.pump,
             **more,
         )
 

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from ipaddress import IPv6Address
+from typing import Literal
 
 from mrc.cli.early import bare_report, wants_json
 from mrc.cli.exits import CliError, Exit
@@ -42,6 +43,7 @@ class Common:
     """Addresses of this host in planes."""
     mode: str
     """`mrc`, or `rc` for comparisons."""
+    pump: Literal["loop", "thread"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -118,6 +120,7 @@ def _common(args: argparse.Namespace) -> Common:
         dscp=args.dscp,
         plane_addresses=planes,
         mode=args.mode,
+        pump=args.pump,
     )
 
 

@@ -21,6 +21,7 @@ SPORT_BASE = 49152
 DEPTH = 16
 EVS_MAX = 4096
 MESSAGE_MAX = 1 << 31  # H20
+PUMP = "loop"
 MTUS = (256, 512, 1024, 2048, 4096)
 
 
@@ -87,6 +88,13 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         choices=("mrc", "rc"),
         default="mrc",
         help="rc, for comparison only: one path and go-back-N; both ends say the same",
+    )
+    group.add_argument(
+        "--pump",
+        choices=("loop", "thread"),
+        default=PUMP,
+        help="who moves the packets of this end: the event loop, or a thread of its own "
+        f"(default {PUMP})",
     )
     group.add_argument(
         "--ev-profile",

@@ -237,6 +237,7 @@ def test_start(options: SendOptions) -> dict[str, Any]:
         "dynamic_mpr": options.dynamic_mpr,
         "timestamps": options.timestamps,
         "mode": options.common.mode,
+        "pump": options.common.pump,
         "dscp": ",".join(
             f"{name}={dscp}" for name, dscp in asdict(options.common.dscp or DscpClasses()).items()
         ),

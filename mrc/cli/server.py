@@ -55,6 +55,7 @@ class Server:
             dscp=common.dscp,
             plane_addresses=common.plane_addresses,
             mode=common.mode,
+            pump=common.pump,
             **more,
         )
         host, port, _, zone = server.sockname

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Every test here runs on asyncio and on uvloop, over memory or over [::1]."""
+"""Every test here runs on asyncio and on uvloop, over memory or over [::1], in both modes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ import mrc
 
 def pytest_asyncio_loop_factories(config, item):
     return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture(autouse=True, params=["loop", "thread"])
+def pump(request, monkeypatch):
+    """Who moves the packets; tests that look at single turns ask for "loop" (LOOP_ONLY)."""
+    monkeypatch.setenv("MRC_PUMP", request.param)
+    return request.param
+
+
+LOOP_ONLY = pytest.mark.parametrize("pump", ["loop"], indirect=True)
 
 
 async def until(condition, seconds=5):

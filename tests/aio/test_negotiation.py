@@ -14,6 +14,8 @@ from mrc import exchange, server
 from mrc.oob import ConnectionInfo, FrameError, QpInfo, encode_frame, hello, parse_hello
 from mrc.options import OptionArgs
 
+from .conftest import LOOP_ONLY
+
 
 @pytest.fixture
 def lie(monkeypatch):
@@ -101,6 +103,7 @@ async def test_dynamic_mpr_needs_both(mem, here, there):
                 end.qp.modify(mrc.QpAttr(mpr_dest=8))
 
 
+@LOOP_ONLY  # looks between turns, and must see the window full
 async def test_dynamic_mpr_changes_what_the_peer_may_send(mem):
     """B.12: the window shrinks and grows beyond where it began, and the peer keeps to it."""
     pair = await mem(dynamic_mpr=True, mpr=2, mpr_max=32, depth=4, cc="fixed", window=1 << 30)

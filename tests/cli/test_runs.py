@@ -224,7 +224,7 @@ async def test_options_reach_the_library(pair):
     await pair.run(
         "-n 1 -P 2 -e 4 --sport-base 50000 --mtu 1024 --cc fixed --window 64k "
         "--train 3 --start-psn 0xfffff0 --seed 5 --depth 8 --udp-port 5000 "
-        "--no-dynamic-mpr --timestamps"
+        "--no-dynamic-mpr --timestamps --pump loop"
     )
     first, second = pair.net.dialled
     expected = {
@@ -240,6 +240,7 @@ async def test_options_reach_the_library(pair):
         "dynamic_mpr": False,
         "timestamps": True,
         "mode": "mrc",
+        "pump": "loop",
     }
     assert first | expected == first
     assert "context" not in first
