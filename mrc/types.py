@@ -202,12 +202,7 @@ class EvFormat(Enum):
 class TurnFlags(IntFlag):
     """What a turn of the pump left behind."""
 
-    NONE = 0
-    MORE = 1
-    CQ = 2
-    EVENT = 4
-    BLOCKED = 8
-    EP = 16
+    NONE, MORE, CQ, EVENT, BLOCKED, EP = 0, 1, 2, 4, 8, 16
     NOTIFY = 32  # in thread mode
 
 

@@ -234,8 +234,17 @@ asyncio.run(main())
 """
 
 
+def start_peer():
+    return subprocess.Popen([sys.executable, "-c", PEER], stdout=subprocess.PIPE, text=True)
+
+
+async def write_on(conn, local, remote):
+    while True:
+        await conn.write(local, remote)
+
+
 async def test_a_killed_peer_is_noticed():
-    with subprocess.Popen([sys.executable, "-c", PEER], stdout=subprocess.PIPE, text=True) as peer:
+    with start_peer() as peer:
         try:
             assert peer.stdout is not None
             port = int(peer.stdout.readline())
@@ -243,11 +252,9 @@ async def test_a_killed_peer_is_noticed():
                 local = conn.register(bytearray(1_000_000))
                 remote = await conn.remote_region("t", timeout=LIMIT_S)
                 await conn.write(local, remote, timeout=LIMIT_S)
-                writes = [conn.write_nowait(local, remote) for _ in range(8)]
+                writing = asyncio.ensure_future(write_on(conn, local, remote))
                 peer.kill()
                 with pytest.raises(mrc.MrcPeerLost):
-                    while True:
-                        await asyncio.gather(*writes)
-                        writes = [conn.write_nowait(local, remote)]
+                    await writing
         finally:
             peer.kill()
