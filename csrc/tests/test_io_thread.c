@@ -359,8 +359,8 @@ TEST(thread_stop__no_more_turns_but_all_else)
     pump_pair_close(&w);
 }
 
-/* The peer goes in the middle. How patient the queue pair is, is not a matter of the thread; that it
- * is there to end it is. */
+/* The peer goes in the middle. How patient the queue pair is, is not a matter of the thread; that
+ * it is there to end it is. */
 TEST(thread_peer__gone_under_traffic)
 {
     struct pump_pair w = pair_of_threads(MRC_IO_UDP, 0);
