@@ -22,6 +22,7 @@ static long (*const bpf_adjust_room)(void *skb, __s32 by, __u32 mode,
                                      __u64 flags) = (void *)BPF_FUNC_skb_adjust_room;
 static long (*const bpf_csum_diff)(const void *from, __u32 from_size, const void *to, __u32 to_size,
                                    __u32 seed) = (void *)BPF_FUNC_csum_diff;
+static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)BPF_FUNC_redirect;
 static long (*const bpf_l4_csum)(void *skb, __u32 at, __u64 from, __u64 to,
                                  __u64 flags) = (void *)BPF_FUNC_l4_csum_replace;
 

@@ -202,14 +202,16 @@ SECTION("queue") int mrc_queue(struct __sk_buff *skb)
         past = 1000000000u; /* by then any queue is empty, and nothing overflows */
     const __u64 sent = past * (c->rate_bytes >> 10) / (1000000000u >> 10);
     __u64 waiting = s->waiting > sent ? s->waiting - sent : 0;
-    __u32 len = skb->wire_len;
+    const __u32 len = skb->wire_len;
     s->last_ns = now;
+    s->waiting = waiting;
     const struct layout l = parse(skb);
     if (l.udp != 0 && c->limit != 0 && waiting + len > c->limit && trim(skb, &l, c)) {
-        len = l.udp + UDP + RETAINED;
-        skb->priority = FIRST;
         __sync_fetch_and_add(&n->trimmed, 1);
-    } else if (l.ecn != 0 && l.ecn != CE && is_marked(c, waiting)) {
+        /* What TBF takes it for was noted before: it goes to this port anew, as short as it is. */
+        return (int)bpf_redirect(skb->ifindex, 0);
+    }
+    if (l.ecn != 0 && l.ecn != CE && is_marked(c, waiting)) {
         set_classes(skb, &l, CE, 0xFF);
         __sync_fetch_and_add(&n->marked, 1);
     }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Marks, trims and damage by the tc program: seen on the wire and by sockets, not asked of it."""
 
+import json
 import socket
 import struct
 
@@ -211,6 +212,10 @@ def test_a_cut_packet_overtakes_data(bpf):
     )
     with Fabric(spec) as fabric:
         found = burst(fabric, TRIMMABLE, 40, 4000)
+        show = fabric.client.ask("run", ns="p1t0-1", argv=["tc", "-s", "-j", "qdisc"], text="")
+    (port,) = (q for q in json.loads(show["out"]) if q["kind"] == "tbf" and q["dev"] == "spine1")
+    assert port["packets"] >= 40
+    assert port["bytes"] < 4200 * 40  # a cut packet takes the time of what is left of it
     order = ["cut" if tclass >> 2 in (12, 16) else "whole" for tclass, _ in found]
     behind = len(order) - order.index("cut") - order[order.index("cut") :].count("cut")
     assert behind > 10  # whole packets that were there before the first was cut
