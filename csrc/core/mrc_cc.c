@@ -71,22 +71,28 @@ void mrc_cc_on_base_rtt(struct mrc_cc *cc, mrc_ns rtt)
         mrc_nscc_on_base_rtt(cc, rtt);
 }
 
-/* MRC E.3: inflight + s <= cwnd, or nothing in flight, so that a window of one packet never blocks.
- */
+struct mrc_cc_credit mrc_cc_credit(const struct mrc_cc *cc)
+{
+    struct mrc_cc_credit k = {.cwnd = mrc_cc_cwnd(cc), .room = cc->cfg.mtu_bytes};
+    if (cc->cfg.kind == MRC_CC_NONE)
+        k.room = 0;
+    else if (k.cwnd < cc->cfg.sack_threshold_bytes)
+        k.room = k.cwnd + 1; /* whatever is used */
+    return k;
+}
+
 bool mrc_cc_can_send(const struct mrc_cc *cc, uint32_t bytes)
 {
-    return cc->inflight <= 0 || (uint64_t)cc->inflight + bytes <= mrc_cc_cwnd(cc);
+    const struct mrc_cc_credit k = mrc_cc_credit(cc);
+    return mrc_cc_may_send(cc, &k, bytes);
 }
 
 void mrc_cc_on_send(struct mrc_cc *cc, uint32_t bytes) { cc->inflight += bytes; }
 
 bool mrc_cc_want_ack(const struct mrc_cc *cc)
 {
-    if (cc->cfg.kind == MRC_CC_NONE)
-        return false;
-    const uint64_t cwnd = mrc_cc_cwnd(cc);
-    const uint64_t used = cc->inflight > 0 ? (uint64_t)cc->inflight : 0;
-    return cwnd < used + cc->cfg.mtu_bytes || cwnd < cc->cfg.sack_threshold_bytes;
+    const struct mrc_cc_credit k = mrc_cc_credit(cc);
+    return mrc_cc_asks(cc, &k);
 }
 
 void mrc_cc_on_sack(struct mrc_cc *cc, const struct mrc_cc_sack *s)

@@ -91,6 +91,25 @@ bool mrc_cc_can_send(const struct mrc_cc *cc, uint32_t bytes);
 void mrc_cc_on_send(struct mrc_cc *cc, uint32_t bytes);
 /* After counting a sent packet: does the window want an acknowledgement (E.3)? */
 bool mrc_cc_want_ack(const struct mrc_cc *cc);
+/* The same for many packets in a row, between which nothing else happens: what the questions are
+ * asked of. */
+struct mrc_cc_credit {
+    uint64_t cwnd;
+    uint64_t room; /* less than that is left of the window: an acknowledgement is wanted */
+};
+struct mrc_cc_credit mrc_cc_credit(const struct mrc_cc *cc);
+/* MRC E.3: inflight + s <= cwnd, or nothing in flight, so that a window of one packet never blocks.
+ */
+static inline bool mrc_cc_may_send(const struct mrc_cc *cc, const struct mrc_cc_credit *k,
+                                   uint32_t bytes)
+{
+    return cc->inflight <= 0 || (uint64_t)cc->inflight + bytes <= k->cwnd;
+}
+static inline bool mrc_cc_asks(const struct mrc_cc *cc, const struct mrc_cc_credit *k)
+{
+    const uint64_t used = cc->inflight > 0 ? (uint64_t)cc->inflight : 0;
+    return k->cwnd < used + k->room;
+}
 void mrc_cc_on_sack(struct mrc_cc *cc, const struct mrc_cc_sack *s);
 /* NACK of a packet of nominal size bytes. */
 void mrc_cc_on_nack(struct mrc_cc *cc, uint32_t bytes, bool trimmed, bool rtt_valid, mrc_ns rtt,

@@ -159,10 +159,8 @@ enum {
 
 static void icrc_put_udp(uint8_t *p, uint16_t sport, uint16_t dport, uint16_t udp_len)
 {
-    mrc_put16(p, sport);
-    mrc_put16(p + 2, dport);
-    mrc_put16(p + 4, udp_len);
-    mrc_put16(p + 6, 0xFFFF); /* checksum, masked */
+    mrc_put32(p, (uint32_t)sport << 16 | dport);
+    mrc_put32(p + 4, (uint32_t)udp_len << 16 | 0xFFFF); /* checksum, masked */
 }
 
 uint32_t mrc_icrc6_begin(mrc_crc32_fn crc, const uint8_t src[16], const uint8_t dst[16],

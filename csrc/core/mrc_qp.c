@@ -240,7 +240,7 @@ enum mrc_req_block mrc_qp_tx_data(struct mrc_qp *q, struct mrc_tx_pkt *out, size
         /* S3 looks again at every probe interval; a millisecond costs nothing. */
         q->retry_path_at = why == MRC_REQ_NO_PATH ? now + MRC_MSEC : MRC_NEVER;
         *sent += why == MRC_REQ_SENT;
-        if (!mrc_psn_eq(q->req.tx.max_sent, before) && q->hint == NULL)
+        if (!mrc_psn_eq(q->req.tx.max_sent, before) && q->req.next_pkt > 0 && q->hint == NULL)
             *sent += mrc_req_tx_more(&q->req, &c, &out[*sent], max - *sent);
     }
     return why;

@@ -246,9 +246,6 @@ static void req_begin(struct mrc_req *r, struct mrc_wqe *w)
     }
 }
 
-/* E.3: the window wants an answer soon. */
-static bool req_cc_asks(const struct mrc_req_ctx *c) { return mrc_cc_want_ack(c->cc); }
-
 static enum mrc_req_block req_tx_new(struct mrc_req *r, const struct mrc_req_ctx *c,
                                      struct mrc_tx_pkt *out)
 {
@@ -276,7 +273,8 @@ static enum mrc_req_block req_tx_new(struct mrc_req *r, const struct mrc_req_ctx
         r->next_pkt = 0;
     }
     /* B.2.4: on the last packet of a signalled request, and when nothing more can follow it. */
-    s->ar = (last && (w->flags & MRC_SEND_SIGNALED) != 0) || !req_new_allowed(r) || req_cc_asks(c);
+    s->ar = (last && (w->flags & MRC_SEND_SIGNALED) != 0) || !req_new_allowed(r) ||
+            mrc_cc_want_ack(c->cc);
     req_build(r, c, w, k, s->ar, false, ev, out);
     return MRC_REQ_SENT;
 }
@@ -449,57 +447,65 @@ static uint32_t req_more(const struct mrc_req *r, size_t max)
     return room < 2 ? 0 : (uint32_t)mrc_min64(mrc_min32(left, (uint32_t)room - 1), max);
 }
 
-/* After out[-1], on this EV. What is the same for all packets of the train is done once. */
-static uint32_t req_tx_train(struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t ev,
-                             uint32_t nominal, struct mrc_tx_pkt *out, uint32_t most)
+/* What is the same for the packets of one train. */
+struct req_train {
+    uint16_t ev;
+    uint32_t left; /* packets that may still go on it */
+    uint32_t sent;
+    uint32_t icrc; /* up to the BTH */
+};
+
+static void req_train_end(struct req_train *t, const struct mrc_req_ctx *c)
 {
-    const struct mrc_wqe *w = &r->sq[r->next & r->sq_mask];
-    const uint32_t mtu = c->peer->path_mtu;
-    uint64_t va = w->raddr + (uint64_t)r->next_pkt * mtu;
-    uint32_t reg = 0;
-    uint32_t n = 0;
-    while (n < most && mrc_cc_can_send(c->cc, nominal)) {
-        struct mrc_slot *s;
-        mrc_cc_on_send(c->cc, nominal);
-        if (n == 0)
-            s = mrc_txtrack_sent(&r->tx, mrc_psn_add(r->tx.max_sent, 1), r->next, ev, 0,
-                                 (uint16_t)nominal, c->now);
-        else
-            s = mrc_txtrack_sent_next(&r->tx);
-        s->ar = req_cc_asks(c);
-        out[n] = out[(int64_t)n - 1];
-        out[n].payload += mtu;
-        if (n == 0)
-            reg = mrc_emit_by(c->env, c->peer, mrc_path_entry(c->path, ev), &out[n]);
-        mrc_emit_middle(c->env, reg, s->psn, s->ar, va, &out[n]);
-        va += mtu;
-        n++;
-    }
-    if (n > 0)
-        mrc_path_on_sent_more(c->path, ev, n, mtu);
-    return n;
+    if (t->sent > 0)
+        mrc_path_on_sent_more(c->path, t->ev, t->sent, c->peer->path_mtu);
+    t->sent = 0;
 }
 
-size_t mrc_req_tx_more(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_tx_pkt *out,
-                       size_t max)
+/* The next train, for which *out is made ready, all but its packet. False: no path. */
+static bool req_train_begin(struct req_train *t, struct mrc_req *r, const struct mrc_req_ctx *c,
+                            uint32_t nominal, struct mrc_tx_pkt *out)
+{
+    req_train_end(t, c);
+    t->ev = req_train_ev(r, c, nominal);
+    if (t->ev == MRC_EV_NONE)
+        return false;
+    t->left = 1;
+    if (r->train_left > 0 && mrc_path_state(c->path, t->ev) == MRC_EV_GOOD) {
+        t->left += r->train_left;
+        r->train_left = 0;
+    }
+    t->icrc = mrc_emit_by(c->env, c->peer, mrc_path_entry(c->path, t->ev), out);
+    return true;
+}
+
+MRC_FLAT size_t mrc_req_tx_more(struct mrc_req *r, const struct mrc_req_ctx *c,
+                                struct mrc_tx_pkt *out, size_t max)
 {
     const uint32_t most = req_more(r, max);
     const uint32_t mtu = c->peer->path_mtu;
     const uint32_t nominal =
         mrc_nominal_bytes(mrc_data_hdr_len(MRC_OP_WRITE_MIDDLE, r->timestamps), mtu);
+    const struct mrc_cc_credit credit = mrc_cc_credit(c->cc);
+    struct req_train t = {.ev = MRC_EV_NONE};
+    uint64_t va = r->sq[r->next & r->sq_mask].raddr + (uint64_t)r->next_pkt * mtu;
     uint32_t n = 0;
-    while (n < most && mrc_cc_can_send(c->cc, nominal)) {
-        const uint16_t on = req_train_ev(r, c, nominal);
-        if (on == MRC_EV_NONE)
+    for (; n < most && mrc_cc_may_send(c->cc, &credit, nominal); n++, va += mtu, out++) {
+        *out = out[-1];
+        if (t.left == 0 && !req_train_begin(&t, r, c, nominal, out))
             break;
-        const bool good = mrc_path_state(c->path, on) == MRC_EV_GOOD;
-        const uint32_t train = good ? r->train_left + 1u : 1;
-        const uint32_t sent = req_tx_train(r, c, on, nominal, out + n, mrc_min32(train, most - n));
-        r->train_left = (uint16_t)(r->train_left - (sent - 1));
-        r->next_pkt += sent;
-        r->backlog -= sent;
-        n += sent;
+        struct mrc_slot *s = mrc_txtrack_sent_next(&r->tx, t.ev);
+        t.left--;
+        t.sent++;
+        r->backlog--;
+        mrc_cc_on_send(c->cc, nominal);
+        s->ar = mrc_cc_asks(c->cc, &credit);
+        out->payload += mtu;
+        mrc_emit_middle(c->env, t.icrc, s->psn, s->ar, va, out);
     }
+    req_train_end(&t, c);
+    r->train_left = (uint16_t)(r->train_left + t.left);
+    r->next_pkt += n;
     r->inflight += (int64_t)n * nominal;
     c->stats->packets_sent += n;
     c->stats->bytes_sent += (uint64_t)n * mtu;

@@ -194,8 +194,9 @@ static void req_infer_touched(struct mrc_req *r, const struct mrc_req_ctx *c,
     uint16_t n = 0;
     for (; n < r->touched_count && budget > 0; n++) {
         const uint16_t ev = r->touched[n];
-        const bool first = req_infer_ev(r, c, v, ev, 0, &budget);
-        const bool second = req_infer_ev(r, c, v, ev, 1, &budget);
+        const struct mrc_ev_sent *e = &r->tx.ev[ev];
+        const bool first = e->head[0] != MRC_SLOT_NIL && req_infer_ev(r, c, v, ev, 0, &budget);
+        const bool second = e->head[1] != MRC_SLOT_NIL && req_infer_ev(r, c, v, ev, 1, &budget);
         r->tx.ev[ev].touched = first || second;
         if (first || second)
             again[kept++] = ev;

@@ -158,24 +158,30 @@ struct mrc_slot *mrc_txtrack_sent(struct mrc_txtrack *t, struct mrc_psn psn, uin
     return s;
 }
 
-struct mrc_slot *mrc_txtrack_sent_next(struct mrc_txtrack *t)
+struct mrc_slot *mrc_txtrack_sent_next(struct mrc_txtrack *t, uint16_t ev)
 {
     const struct mrc_psn psn = mrc_psn_add(t->max_sent, 1);
     const uint16_t i = (uint16_t)(psn.v & t->mask);
     const uint16_t before = t->tail;
     struct mrc_slot *const p = &t->slot[before];
     struct mrc_slot *const s = &t->slot[i];
-    MRC_ASSERT(s->state == MRC_SLOT_FREE && p->psn == t->max_sent.v);
+    MRC_ASSERT(ev < t->ev_max && s->state == MRC_SLOT_FREE && p->psn == t->max_sent.v);
+    struct mrc_ev_sent *const e = &t->ev[ev];
     *s = *p;
     s->psn = psn.v;
-    s->joined = true;
+    s->joined = ev == p->ev;
+    s->ev = ev;
     s->order = ++t->order;
     s->prev = before;
-    s->ev_prev = before;
     p->next = i;
-    p->ev_next = i;
     t->tail = i;
-    t->ev[s->ev].tail[s->cls] = i;
+    s->ev_prev = e->tail[s->cls];
+    s->ev_next = MRC_SLOT_NIL;
+    if (s->ev_prev != MRC_SLOT_NIL)
+        t->slot[s->ev_prev].ev_next = i;
+    else
+        e->head[s->cls] = i;
+    e->tail[s->cls] = i;
     t->max_sent = psn;
     t->inflight_count++;
     return s;

@@ -84,8 +84,8 @@ struct mrc_slot *mrc_txtrack_find(struct mrc_txtrack *t, struct mrc_psn psn);
 struct mrc_slot *mrc_txtrack_sent(struct mrc_txtrack *t, struct mrc_psn psn, uint32_t wqe,
                                   uint16_t ev, uint8_t cls, uint16_t nominal, mrc_ns now);
 /* The next new PSN leaves right after the one before it, which was new too: with the same request,
- * EV, class, size and time. Copies `ar` as well. */
-struct mrc_slot *mrc_txtrack_sent_next(struct mrc_txtrack *t);
+ * class, size and time. Copies `ar` as well. ev < ev_max. */
+struct mrc_slot *mrc_txtrack_sent_next(struct mrc_txtrack *t, uint16_t ev);
 /* The PSN is known received. True when that is news. Leaves freeing to mrc_txtrack_advance.
  * `echoed`: the last transmission is what arrived, not an earlier one; without it the arrival of a
  * packet that was sent more than once says nothing about the EV of its last transmission. */

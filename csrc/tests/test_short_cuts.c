@@ -338,8 +338,8 @@ TEST(txtrack_take__as_one_by_one)
                 if (out >= CUT_WINDOW)
                     continue;
                 if (i == 1 && on && t[1].slot[t[1].tail].sent_ns == now &&
-                    t[1].slot[t[1].tail].ev == ev && t[1].slot[t[1].tail].nominal == size)
-                    s = mrc_txtrack_sent_next(&t[1]);
+                    t[1].slot[t[1].tail].nominal == size)
+                    s = mrc_txtrack_sent_next(&t[1], ev);
                 else
                     s = mrc_txtrack_sent(&t[i], next, 0, ev, 0, size, now);
                 s->ar = ar;
