@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from .path import PathTable, ProbeConfig
     from .pd import ProtectionDomain
     from .port import Port
-    from .qp import QpInitAttr, QueuePair, SendWr
+    from .qp import QpInitAttr, QueuePair, SendBatch, SendWr
     from .qpattr import HINT_NONE, QpAttr, QpMode
     from .receive import ReceivePolicy
     from .types import (
@@ -97,7 +97,7 @@ _WHERE = {
     "path": "PathTable ProbeConfig",
     "pd": "ProtectionDomain",
     "port": "Port",
-    "qp": "QpInitAttr QueuePair SendWr",
+    "qp": "QpInitAttr QueuePair SendBatch SendWr",
     "qpattr": "HINT_NONE QpAttr QpMode",
     "receive": "ReceivePolicy",
     "types": (
@@ -172,6 +172,7 @@ __all__ = [
     "ReceivePolicy",
     "Recovery",
     "RemoteRegion",
+    "SendBatch",
     "SendFlags",
     "SendWr",
     "Server",

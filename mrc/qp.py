@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
+from ._check import whole
 from ._children import Owned
 from ._core import records
 from ._typed import check_fields, typed
@@ -20,6 +21,7 @@ from .types import MPR_MAX, QpState, QpStats, SendFlags, WrOpcode
 
 __all__ = ["QpAttr", "QpInitAttr", "QueuePair", "SendBatch", "SendWr"]
 
+_BATCH_MAX = 1 << 20
 _SEND_WR = struct.Struct("=QQQIIIIBB6x")  # struct mrc_send_wr
 
 
@@ -56,16 +58,20 @@ class SendWr(NamedTuple):
 
 
 class SendBatch:
-    """Work requests packed side by side, so that posting them is one call."""
+    """Work requests packed side by side: posting them is one call, again and again the same.
+
+    It begins as `size` (1..2^20) empty requests; put() fills them in.
+    """
 
     __slots__ = ("_bytes", "array", "size")
 
     def __init__(self, size: int) -> None:
-        self.size = size
+        self.size = whole("size of a batch", size, 1, _BATCH_MAX)
         self.array, self._bytes = records("mrc_send_wr", size)
 
     def put(self, index: int, wr: SendWr) -> None:
-        """MrcUsageError when a field does not fit."""
+        """MrcUsageError when a field does not fit, or the batch has no such place."""
+        whole("index", index, 0, self.size - 1)
         try:
             _SEND_WR.pack_into(self._bytes, index * _SEND_WR.size, *wr)
         except (struct.error, TypeError) as exc:
@@ -151,13 +157,20 @@ class QueuePair(Owned):
 
     # -- work --------------------------------------------------------------------------------
 
-    def post_send(self, wrs: Sequence[SendWr] | SendWr) -> int:
+    def post_send(self, wrs: Sequence[SendWr] | SendWr | SendBatch, *, first: int = 0) -> int:
         """Hand over work, in RTS. Returns how many were taken, in order.
+
+        A SendBatch is handed over as it is packed, from request `first` on: for small writes, whose
+        packing costs more than their sending.
 
         MrcResourceError: none, the queue is full. MrcUsageError: wrong state, bad key or bounds.
         """
         self._require_open()
-        if isinstance(wrs, SendWr):
+        if isinstance(wrs, SendBatch):
+            batch, count = wrs, wrs.size - whole("first", first, 0, wrs.size)
+        elif first != 0:
+            raise MrcUsageError("first is for a SendBatch")
+        elif isinstance(wrs, SendWr):
             batch, count = self._one, 1
             batch.put(0, wrs)
         else:
@@ -168,7 +181,7 @@ class QueuePair(Owned):
             batch = SendBatch(max(count, 1))
             for index, wr in enumerate(wrs):
                 batch.put(index, wr)
-        taken = self.ctx.pump.post_send(self.qpn, batch.array, count)
+        taken = self.ctx.pump.post_send(self.qpn, batch.array + first, count)
         if taken == 0 and count > 0:
             raise MrcResourceError(f"send queue of QP {self.qpn} is full")
         return taken

@@ -164,6 +164,41 @@ def test_bad_local_memory_is_refused_at_posting(sides):
     assert a.qp.stats().sq_used == 0
 
 
+def test_a_batch_is_posted_as_it_is_packed(sides):
+    a, b = sides
+    src = mrc.MemoryRegion(a.pd, bytearray(b"0123456789"))
+    dst = mrc.MemoryRegion(b.pd, bytearray(100))
+    batch = mrc.SendBatch(70)
+    for i in range(70):
+        to = dst.addr + 10 * (i % 10)
+        batch.put(i, mrc.SendWr(i, src.addr, to, 10, src.lkey, dst.rkey))
+    taken = a.qp.post_send(batch)
+    assert 64 <= taken <= 70  # as many as the queue has room for; a thread makes room meanwhile
+    found = completions(sides, a.cq, taken)
+    while taken < 70:
+        more = a.qp.post_send(batch, first=taken)
+        found += completions(sides, a.cq, more)
+        taken += more
+    assert [wc.wr_id for wc in found] == list(range(70))
+    assert dst.buffer == src.buffer * 10
+
+
+def test_a_batch_has_the_places_it_has(sides):
+    qp = sides[0].qp
+    batch = mrc.SendBatch(2)
+    wr = mrc.SendWr(1, 0, 0, 0, 0, 0)
+    for call in (
+        lambda: mrc.SendBatch(0),
+        lambda: batch.put(2, wr),
+        lambda: batch.put(-1, wr),
+        lambda: qp.post_send(batch, first=3),
+        lambda: qp.post_send(batch, first=-1),
+        lambda: qp.post_send(wr, first=1),
+    ):
+        with pytest.raises(mrc.MrcUsageError):
+            call()
+
+
 def test_destroy_flushes_every_request_once(sides):
     """Field report 47: completions of a destroyed queue pair can still be polled."""
     a, b = sides

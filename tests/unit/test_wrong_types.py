@@ -193,6 +193,7 @@ def operations(w: World) -> dict[str, Case]:
         "EvProfile.towards": Case(profile.towards, {"dst": ADDR[0]}),
         "DscpClasses.parse": Case(mrc.DscpClasses.parse, {"text": "control=9"}, {"text": "CLASS"}),
         "WcBatch": Case(mrc.WcBatch, {"size": 4}),
+        "SendBatch": Case(mrc.SendBatch, {"size": 4}),
         "MemWire": Case(MemWire, {"ring": 16, "seed": 1}, {"ring": "packets"}),
         "NodeController": Case(
             lambda **k: controller.NodeController(**k).close(),
