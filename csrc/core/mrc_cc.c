@@ -118,6 +118,13 @@ void mrc_cc_on_loss(struct mrc_cc *cc, uint32_t bytes, mrc_ns now)
         mrc_nscc_on_loss(cc, bytes);
 }
 
+void mrc_cc_on_go_back(struct mrc_cc *cc, uint32_t bytes, mrc_ns rtt, mrc_ns now)
+{
+    cc->inflight -= bytes;
+    if (cc->cfg.kind == MRC_CC_NSCC)
+        mrc_nscc_on_go_back(cc, bytes, rtt, now);
+}
+
 void mrc_cc_release(struct mrc_cc *cc, int64_t bytes) { cc->inflight -= bytes; }
 
 mrc_ns mrc_cc_base_rtt(const struct mrc_cc *cc)

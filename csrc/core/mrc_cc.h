@@ -74,6 +74,7 @@ struct mrc_nscc { /* E.2, doubles; no libm */
     bool follow_wnd; /* max_wnd follows too */
     bool marks;      /* a mark has come */
     mrc_ns qa_turn;  /* the turn in which the period of quick adapt ended; 0: it has not */
+    double gbn_wnd;  /* mode rc: ceiling since a go-back halved the window; 0: none */
 };
 
 struct mrc_cc {
@@ -116,6 +117,8 @@ void mrc_cc_on_nack(struct mrc_cc *cc, uint32_t bytes, bool trimmed, bool rtt_va
                     mrc_ns now);
 /* Inferred loss or timeout (E.3). */
 void mrc_cc_on_loss(struct mrc_cc *cc, uint32_t bytes, mrc_ns now);
+/* Mode rc: a packet was lost, and all behind it leave again; round trips take rtt now (ADR 97). */
+void mrc_cc_on_go_back(struct mrc_cc *cc, uint32_t bytes, mrc_ns rtt, mrc_ns now);
 /* A QP has nothing in flight any more: take back what rounding left of its share. */
 void mrc_cc_release(struct mrc_cc *cc, int64_t bytes);
 

@@ -245,7 +245,19 @@ static void nscc_fulfil(struct mrc_cc *cc, mrc_ns now)
     n->received_bytes = 0.0;
 }
 
-void mrc_nscc_on_sack(struct mrc_cc *cc, const struct mrc_cc_sack *s)
+/* After a go-back: a packet more for each window that arrives, as far as the ceiling. */
+static void nscc_gbn_ceiling(struct mrc_cc *cc, double bytes)
+{
+    struct mrc_nscc *n = &cc->nscc;
+    if (!(n->gbn_wnd > 0.0))
+        return;
+    n->gbn_wnd += (double)cc->cfg.mtu_bytes * bytes / n->cwnd;
+    n->cwnd = nscc_min(n->cwnd, n->gbn_wnd);
+    if (n->gbn_wnd >= n->max_wnd)
+        n->gbn_wnd = 0.0;
+}
+
+static void nscc_sack(struct mrc_cc *cc, const struct mrc_cc_sack *s)
 {
     struct mrc_nscc *n = &cc->nscc;
     const double bytes = (double)s->new_bytes;
@@ -276,6 +288,12 @@ void mrc_nscc_on_sack(struct mrc_cc *cc, const struct mrc_cc_sack *s)
         nscc_fulfil(cc, s->now);
 }
 
+void mrc_nscc_on_sack(struct mrc_cc *cc, const struct mrc_cc_sack *s)
+{
+    nscc_sack(cc, s);
+    nscc_gbn_ceiling(cc, (double)s->new_bytes);
+}
+
 static void nscc_shrink(struct mrc_cc *cc, uint32_t bytes)
 {
     cc->nscc.cwnd = nscc_max(cc->nscc.cwnd - (double)bytes, (double)cc->cfg.mtu_bytes);
@@ -294,6 +312,26 @@ void mrc_nscc_on_nack(struct mrc_cc *cc, uint32_t bytes, bool trimmed, bool rtt_
     n->trigger_qa = true;
     if (!nscc_quick_adapt(cc, true, true, 0.0, now))
         nscc_shrink(cc, bytes);
+}
+
+/* What was behind the loss is still on its way, to be refused there, when it leaves again, and a
+ * queue that could not hold a window shall hold two. So where there is a queue, a packet less is no
+ * answer: half of it is, once in a round trip, and from there a packet more in each (ADR 97). */
+void mrc_nscc_on_go_back(struct mrc_cc *cc, uint32_t bytes, mrc_ns rtt, mrc_ns now)
+{
+    struct mrc_nscc *n = &cc->nscc;
+    if ((double)rtt <= n->base_rtt_ns + (double)cc->cfg.target_delay_ns) {
+        mrc_nscc_on_loss(cc, bytes);
+        return;
+    }
+    n->bytes_ignored += (double)bytes; /* as of any loss */
+    if (now - n->last_dec <= rtt)
+        return;
+    n->cwnd = nscc_max(n->cwnd / 2.0, (double)cc->cfg.mtu_bytes);
+    n->gbn_wnd = n->cwnd;
+    n->increase = false;
+    n->fi_count = 0.0;
+    n->last_dec = now;
 }
 
 void mrc_nscc_on_loss(struct mrc_cc *cc, uint32_t bytes)

@@ -17,7 +17,7 @@ void mrc_req_go_back(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_
         mrc_txtrack_lose(&r->tx, s);
         r->inflight -= s->nominal;
         if (behind == 0)
-            mrc_cc_on_loss(c->cc, s->nominal, c->now);
+            mrc_cc_on_go_back(c->cc, s->nominal, r->srtt_ns, c->now);
         else
             mrc_cc_release(c->cc, s->nominal);
     }

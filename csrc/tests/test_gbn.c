@@ -195,3 +195,38 @@ TEST(gbn_req__a_shortage_is_a_pause)
     CHECK_EQ(req_out[0].psn, REQ_START);
     req_close(&r);
 }
+
+/* ---- the window ---- */
+
+/* Where there is a queue, a go-back is half of the window, once in a round trip, and a packet more
+ * for each window that arrives; without one it is a lost packet (ADR 97). */
+TEST(go_back__halves_the_window_where_there_is_a_queue)
+{
+    const struct mrc_cc_cfg cfg = {.kind = MRC_CC_NSCC,
+                                   .mtu_bytes = 4096,
+                                   .link_bps = 1000000000,
+                                   .base_rtt_ns = MRC_MSEC,
+                                   .max_cwnd_bytes = 160000};
+    const mrc_ns queued = 3 * MRC_MSEC;
+    struct mrc_cc cc;
+    CHECK_EQ(mrc_cc_init(&cc, &cfg, 0), MRC_OK);
+    CHECK_EQ(mrc_cc_cwnd(&cc), 160000);
+    cc.inflight = 1000000;
+    mrc_cc_on_go_back(&cc, 4000, 2 * MRC_MSEC, MRC_SEC); /* D = T: not more than it shall be */
+    CHECK_EQ(mrc_cc_cwnd(&cc), 156000);
+    mrc_cc_on_go_back(&cc, 4000, queued, MRC_SEC);
+    CHECK_EQ(mrc_cc_cwnd(&cc), 78000);
+    mrc_cc_on_go_back(&cc, 4000, queued, MRC_SEC + queued);
+    CHECK_EQ(mrc_cc_cwnd(&cc), 78000);
+    CHECK_EQ(cc.inflight, 1000000 - 3 * 4000);
+    for (uint32_t k = 1; k <= 10; k++) { /* 78 kB in ten SACKs, without any delay */
+        const struct mrc_cc_sack s = {.now = MRC_SEC + queued + k * MRC_MSEC,
+                                      .new_bytes = 7800,
+                                      .rtt_valid = true,
+                                      .rtt_ns = MRC_MSEC};
+        mrc_cc_on_sack(&cc, &s);
+    }
+    CHECK(mrc_cc_cwnd(&cc) > 78000 && mrc_cc_cwnd(&cc) <= 78000 + 4096);
+    mrc_cc_on_go_back(&cc, 4000, queued, MRC_SEC + 5 * queued);
+    CHECK(mrc_cc_cwnd(&cc) <= (78000 + 4096) / 2);
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Mode rc, the baseline of comparisons (ADR 95): whole engines over one path. Everything completes
  * once and in order whatever the network does, and it costs what go-back-N costs. */
-#include "world_case.h"
+#include "figure_rig.h"
 
 enum { MESSAGES = 400, BYTES = 9000, PACKETS = MESSAGES * 9 };
 
@@ -198,4 +198,45 @@ TEST(gbn__a_dead_path_is_the_end)
     CHECK(w->flow[0].dead);
     CHECK_EQ(w->flow[0].status, MRC_WC_RETRY_EXC_ERR);
     case_end(w);
+}
+
+/* ---- its own queue ---- */
+
+struct drown {
+    double share; /* of what the path carries */
+    double again; /* of what was sent */
+};
+
+/* One clean path of 500 Mbit/s and the window that the controller makes by itself. */
+static struct drown drown_of(bool known, mrc_ns delay_ns, uint32_t queue_bytes)
+{
+    struct fig_cfg c = fig_defaults();
+    c.mode = MRC_MODE_RC;
+    c.paths = 1;
+    c.known = known;
+    c.delay_ns = delay_ns;
+    c.queue_bytes = queue_bytes;
+    struct fig *f = fig_open(&c);
+    fig_run(f, 2 * MRC_SEC);
+    const struct mrc_qp_stats s = world_stats(f->w, &f->w->flow[0]);
+    const struct drown d = {
+        .share = fig_rate(f, 200 * MRC_MSEC, 2 * MRC_SEC) / fig_capacity(&c),
+        .again = (double)f->w->flow[0].rtx_packets / (double)s.packets_sent,
+    };
+    fig_close(f);
+    return d;
+}
+
+/* What is behind a loss is still on its way when it leaves again, so that a queue which just does
+ * not hold the window never gets rid of it, unless the window gives way (ADR 97). */
+TEST(gbn__does_not_drown_in_its_own_queue)
+{
+    const struct drown deep = drown_of(false, 50 * MRC_USEC, 610000);
+    CHECK(deep.share > 0.98 && deep.again < 0.01);
+    const struct drown shallow = drown_of(false, 50 * MRC_USEC, 200000);
+    CHECK(shallow.share > 0.95 && shallow.again < 0.05);
+    const struct drown small = drown_of(false, 500 * MRC_USEC, 100000);
+    CHECK(small.share > 0.85 && small.again < 0.08);
+    const struct drown known = drown_of(true, 500 * MRC_USEC, 100000);
+    CHECK(known.share > 0.98 && known.again < 0.01);
 }
