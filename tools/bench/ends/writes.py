@@ -24,7 +24,7 @@ import mrc
 from tools.scorecard.ends.common import Stop, ready, report
 
 REGION = 1 << 20
-WARM_UP = 200
+WARM_UP = 50
 
 
 def main(argv: list[str]) -> int:
