@@ -196,8 +196,9 @@ class Story:
 
 def _final(ends: Ends, flow: FlowOf) -> int:
     """What the end report counts for a flow, where there is one that knows."""
-    if not flow.forward:
-        return 0
+    if not flow.forward:  # told of all connections together only
+        back = ends.sender.end.get("sum_received_bidir_reverse", {})
+        return int(back.get("bytes", 0)) if ends.job.qps == 1 else 0
     for one in ends.sender.end.get("streams", []):
         got = one.get("receiver", {})  # of a run that failed there is none
         if got.get("socket") == flow.socket and got.get("bytes"):
