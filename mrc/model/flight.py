@@ -64,11 +64,18 @@ class Flight:
             self.doubtful.discard(number)
         else:
             self.doubtful.add(number)
+        self._perhaps_idle()
 
     def lost(self, numbers: set[int]) -> None:
         """These may be declared lost."""
         self.doubtful |= numbers & self.sizes.keys() - self.out
-        if self.sizes.keys() <= self.doubtful | self.out:  # perhaps nothing is in flight
+        self._perhaps_idle()
+
+    def _perhaps_idle(self) -> None:
+        """If all may be out of flight, what rounding left or took may be forgotten."""
+        if self.sizes.keys() <= self.doubtful | self.out:
+            short = max(0, sum(s for n, s in self.sizes.items() if n not in self.out) - self.most)
+            self.most, self.drift = self.most + short, self.drift + short
             self.drift += max(0, self.least)
 
     def known(self, number: int) -> None:

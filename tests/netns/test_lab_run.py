@@ -169,8 +169,7 @@ def test_go_back_n_on_one_path_beside_mrc(user, scenario, tmp_path):
     user.run("run", str(scenario), "--json", str(kept))
     record = load(kept.read_text())
     used = [
-        [bool(count) for count in one.samples[-1].evs or ()]
-        for one in (record, record.compare[0])
+        [bool(count) for count in one.samples[-1].evs or ()] for one in (record, record.compare[0])
     ]
     assert used == [[True] * 4, [True]]
     assert all(one.result["errors"] == 0 for one in (record, record.compare[0]))
