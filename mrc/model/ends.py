@@ -11,6 +11,7 @@ from mrc.model.wire import Bth, NackReason, Packet
 H = TypeVar("H")
 
 HEADERS_ABOVE = 40  # what a nominal size counts on top of the UDP length (E.1)
+DATA_HEADERS = 40  # BTH, METH, RETH, TSETH and ImmDt of a Write, in bytes
 UDP_HEADER, ICRC = 8, 4
 
 

@@ -7,6 +7,7 @@ chosen. A packet may be sent again when one of them holds; it must be when it wa
 
 from dataclasses import dataclass, field
 
+from mrc.model.ends import DATA_HEADERS, nominal_bytes
 from mrc.model.retry import Schedule
 from mrc.model.txtrack import Sender, Sent, State
 
@@ -79,11 +80,15 @@ class Losses:
             self.probed_order = max(self.probed_order, order)
 
     def reported(self, ooo_count: int, here: Now) -> None:
-        """B.10, SLEEK: so much has arrived above the gap that the gap is a loss."""
-        packets = 5 * self.mtu
-        if here.cwnd is not None:
-            packets = max(here.cwnd + here.cwnd // 2, packets)
-        if ooo_count >= packets // self.mtu:
+        """B.10, SLEEK: so much has arrived above the gap that the gap is a loss.
+
+        maxwnd is the other side's, and no less than cwnd; half of the PSN window counts as one as
+        well (ADR 70).
+        """
+        packet = nominal_bytes(DATA_HEADERS + self.mtu)
+        most = self.track.window * packet // 2
+        least = most if here.cwnd is None else min(here.cwnd, most)
+        if ooo_count >= max(least // packet, 5):
             self.recovery |= set(self.track.in_state(State.INFLIGHT))
         self.look(here)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from mrc.model import psn, sack, wire
 from mrc.model.agreed import Setup
 from mrc.model.cutting import Message, Work, packet_of
-from mrc.model.ends import Completion, Drop, Status, header_of, nominal_bytes
+from mrc.model.ends import DATA_HEADERS, Completion, Drop, Status, header_of, nominal_bytes
 from mrc.model.flight import Flight
 from mrc.model.losses import Losses, Now
 from mrc.model.path import ForbiddenError, forbid
@@ -200,7 +200,7 @@ class Requestor:
         if self.error is not None or not here.usable or self.careful:
             return
         edge = self.track.unack + 128 * self.mpr_least
-        room = self.flight.surely(nominal_bytes(40 + self.setup.ends.mtu), here.cwnd)
+        room = self.flight.surely(nominal_bytes(DATA_HEADERS + self.setup.ends.mtu), here.cwnd)
         due = [n for n in self.losses.must() if n <= edge]
         forbid(due and room, f"lazy: {due[:3]} could be sent again")
         number = self.track.max_sent + 1
