@@ -220,6 +220,11 @@ static enum mrc_wc_status req_ack_late(struct mrc_req *r, const struct mrc_req_c
 {
     enum mrc_wc_status status = MRC_WC_SUCCESS;
     const mrc_ns t = req_interval_ns(r, r->ack_retry);
+    const mrc_ns end = r->ack_since + t;
+    if (c->now < end && end - c->now < MRC_PROBE_FLOOR_NS) {
+        r->ack_at = end; /* the interval has grown meanwhile, and one question is enough */
+        return MRC_WC_SUCCESS;
+    }
     r->ack_query_due = true;
     if (r->ack_shift < MRC_PROBE_SHIFT_MAX)
         r->ack_shift++;

@@ -12,6 +12,7 @@ from mrc.model.retry import Schedule
 from mrc.model.wire import NackReason, Op, Packet
 from tests.oracle.engine_core import DSCP_CONTROL, Options, Wired
 from tests.oracle.sending import Judged
+from tests.oracle.test_requestor import RequestorMachine
 
 PEER = 0x654321
 START, KEY = 1 << 40, 0xABCD
@@ -96,6 +97,30 @@ def test_probes_that_are_answered_do_not_keep_data_alive() -> None:
     me.post(100, 0, None, signaled=True, solicited=False)
     assert probed_only(me) <= 1 + 4 + 2
     assert me.core.now - 1_000_000 <= 4 * Schedule(12, 1, 1).span_ns(0, 2)
+
+
+def test_an_interval_that_grows_meanwhile_brings_one_question() -> None:
+    """B.6: reports that take longer stretch T while the wait for a transport ACK goes on."""
+    machine = RequestorMachine()
+    machine.start(
+        first=0,
+        window=0,
+        wimm=1,
+        retry=(8, 3, 5),
+        evs=(1, 1),
+        classes=False,
+        timestamps=False,
+        dynamic=False,
+        hostile=False,
+    )
+    machine.post(kind="write", length=0, offset=0, signaled=False, times=1)
+    machine.no_transport_ack_arrives(times=1)
+    machine.me.send()  # the first question is lost
+    for pause in (174_764, 0):  # two thirds of T0: what is then reported makes T 2 ns longer
+        machine.post(kind="write", length=0, offset=0, signaled=False, times=1)
+        machine.me.wait(machine.me.core.now)
+        machine.me.wait(machine.me.core.now + pause)
+    machine.no_transport_ack_arrives(times=2)
 
 
 def test_a_transport_ack_that_never_comes_ends_the_wait() -> None:
