@@ -12,6 +12,7 @@ import pytest
 from tools.scorecard import install
 from tools.scorecard.install import InstallError
 from tools.scorecard.peers import HEADER, LIBFABRIC, every
+from tools.scorecard.stage import ROOT
 
 APT = """#!/bin/sh
 echo "$@" >> {log}
@@ -36,7 +37,8 @@ def apt(monkeypatch, tmp_path) -> Callable[[str], Path]:
     """A package manager that keeps what it is asked; it fails at a verb."""
 
     def make(fails_at: str = "never") -> Path:
-        program, log = tmp_path / "apt-get", tmp_path / "log"
+        program: Path = tmp_path / "apt-get"
+        log: Path = tmp_path / "log"
         program.write_text(APT.format(log=log, verb=fails_at))
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setenv("PATH", str(tmp_path))
@@ -92,7 +94,7 @@ def test_a_program_of_ours_is_compiled_where_only_that_is_missing(apt, monkeypat
 
 
 def test_the_header_is_where_the_makefile_looks_for_it():
-    makefile = (install.ROOT / "Makefile").read_text()
+    makefile = (ROOT / "Makefile").read_text()
     assert f"$(wildcard {HEADER})" in makefile
 
 

@@ -28,7 +28,9 @@ EMULATED = {
 }
 
 
-def run(case: str, number: int = 0, mtu: int = 9000, peer: str = "mrc", **figures) -> dict:
+def run(
+    case: str, number: int = 0, mtu: int = 9000, peer: str = "mrc", **figures: Any
+) -> dict[str, Any]:
     result = {"goodput_bps": 1e9, "errors": [], **figures}
     return {
         "scenario": case,
@@ -39,7 +41,7 @@ def run(case: str, number: int = 0, mtu: int = 9000, peer: str = "mrc", **figure
     }
 
 
-def document(records: list[dict], **more) -> dict[str, Any]:
+def document(records: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     return {
         "schema": 1,
         "started": "today",
@@ -57,14 +59,14 @@ def document(records: list[dict], **more) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def good(**changed: dict[str, Any]) -> list[dict]:
+def good(**changed: dict[str, Any]) -> list[dict[str, Any]]:
     """One run of each case, all as wanted but for what is given."""
     figures = {key: {**value, **changed.get(key.replace("-", "_"), {})}
                for key, value in GOOD.items()}  # fmt: skip
     return [run(case, **values) for case, values in figures.items()]
 
 
-def missed(records: list[dict], **more) -> list[tuple[str, str]]:
+def missed(records: list[dict[str, Any]], **more: Any) -> list[tuple[str, str]]:
     return [(v.case, v.what) for v in wanted.missed(document(records, **more))]
 
 
