@@ -221,7 +221,7 @@ static enum mrc_wc_status req_ack_late(struct mrc_req *r, const struct mrc_req_c
     enum mrc_wc_status status = MRC_WC_SUCCESS;
     const mrc_ns t = req_interval_ns(r, r->ack_retry);
     const mrc_ns end = r->ack_since + t;
-    if (c->now < end && end - c->now < MRC_PROBE_FLOOR_NS) {
+    if (r->ack_shift > 0 && c->now < end && end - c->now < MRC_PROBE_FLOOR_NS) {
         r->ack_at = end; /* the interval has grown meanwhile, and one question is enough */
         return MRC_WC_SUCCESS;
     }
