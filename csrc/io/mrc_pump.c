@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -49,7 +50,9 @@ struct mrc_pump *mrc_pump_create(const struct mrc_engine_cfg *cfg)
     p->local_up = MRC_PLANES_ALL;
     atomic_flag_clear(&p->busy);
     atomic_init(&p->closed, false);
+    atomic_init(&p->closing, false);
     atomic_init(&p->waiters, 0);
+    atomic_init(&p->takers, 0);
     atomic_init(&p->threaded, false);
     p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     p->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -93,7 +96,11 @@ static bool pump_threaded(const struct mrc_pump *p)
  */
 static int pump_retire(struct mrc_pump *p)
 {
-    const int err = pump_enter(p);
+    int err = pump_enter(p);
+    while (err == MRC_ERR_BUSY && atomic_load(&p->closing)) { /* by a call that soon returns */
+        sched_yield();
+        err = pump_enter(p);
+    }
     if (err < 0)
         return err;
     atomic_store(&p->closed, true);
@@ -102,6 +109,8 @@ static int pump_retire(struct mrc_pump *p)
             pump_leave_between(p); /* whoever comes now finds it closed */
             pump_thread_end(p);
         }
+        while (atomic_load(&p->takers) != 0)
+            sched_yield();
         return MRC_OK;
     }
     atomic_store(&p->closed, false);
@@ -139,6 +148,18 @@ int mrc_pump_idle(struct mrc_pump *p)
     if (err < 0)
         return err;
     return pump_leave(p, atomic_load(&p->waiters) != 0 ? pump_waited(p) : MRC_OK);
+}
+
+int mrc_pump_closing(struct mrc_pump *p)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    atomic_store(&p->closing, true);
+    if (atomic_load(&p->waiters) == 0)
+        return pump_leave(p, MRC_OK);
+    atomic_store(&p->closing, false);
+    return pump_leave(p, pump_waited(p));
 }
 
 void mrc_pump_destroy(struct mrc_pump *p)
@@ -503,31 +524,52 @@ static int pump_turn(struct mrc_pump *p, uint32_t budget)
     return pump_leave(p, pump_turn_inside(p, budget, &moved));
 }
 
+static int pump_being_closed(void)
+{
+    return pump_turn_away(MRC_ERR_BUSY, "the context is being closed");
+}
+
+/* Whoever closes waits for those who take: they are soon done. */
+static int pump_news(struct mrc_pump *p)
+{
+    int result = mrc_pump_fork_guard(p);
+    if (result < 0)
+        return result;
+    atomic_fetch_add(&p->takers, 1);
+    result = atomic_load(&p->closed) ? pump_being_closed() : pump_take(p);
+    atomic_fetch_sub(&p->takers, 1);
+    return result;
+}
+
+int mrc_pump_turn(struct mrc_pump *p, uint32_t budget)
+{
+    if (pump_threaded(p))
+        return pump_news(p);
+    return atomic_load(&p->closing) ? pump_being_closed() : pump_turn(p, budget);
+}
+
 /* Outside, so that nobody closes the descriptor meanwhile. */
-static int pump_look(struct mrc_pump *p, int timeout_ms)
+static int pump_sleep(struct mrc_pump *p, int timeout_ms)
 {
     int err = mrc_pump_fork_guard(p);
     if (err < 0)
         return err;
     atomic_fetch_add(&p->waiters, 1);
-    if (atomic_load(&p->closed)) {
-        err = pump_turn_away(MRC_ERR_BUSY, "the context is being closed");
+    if (atomic_load(&p->closed) || atomic_load(&p->closing)) {
+        err = pump_being_closed();
     } else {
         struct pollfd fd = {.fd = mrc_pump_fd(p), .events = POLLIN};
-        if (timeout_ms != 0) /* a signal ends the wait like a timeout: the caller looks */
-            (void)poll(&fd, 1, timeout_ms);
-        err = pump_threaded(p) ? pump_take(p) : pump_turn(p, 0);
+        (void)poll(&fd, 1, timeout_ms); /* a signal ends it like a timeout: the caller looks */
+        err = mrc_pump_turn(p, 0);
     }
     atomic_fetch_sub(&p->waiters, 1);
     return err;
 }
 
-int mrc_pump_turn(struct mrc_pump *p, uint32_t budget)
+int mrc_pump_wait(struct mrc_pump *p, int timeout_ms)
 {
-    return pump_threaded(p) ? pump_look(p, 0) : pump_turn(p, budget);
+    return timeout_ms == 0 ? mrc_pump_turn(p, 0) : pump_sleep(p, timeout_ms);
 }
-
-int mrc_pump_wait(struct mrc_pump *p, int timeout_ms) { return pump_look(p, timeout_ms); }
 
 int mrc_pump_fd(const struct mrc_pump *p)
 {

@@ -25,6 +25,9 @@ struct mrc_pump *mrc_pump_create(const struct mrc_engine_cfg *cfg); /* NULL: no 
  * closed and not gone. BUSY, and nothing was closed: another thread is inside, or waits. */
 int mrc_pump_close(struct mrc_pump *p);
 int mrc_pump_idle(struct mrc_pump *p);     /* BUSY: mrc_pump_close would be */
+/* The same, but nobody begins to wait or takes a turn from now on (BUSY), while all other calls are
+ * served: mrc_pump_close will succeed, after whatever has to be done before it. */
+int mrc_pump_closing(struct mrc_pump *p);
 void mrc_pump_destroy(struct mrc_pump *p); /* closes; no thread may use the pump any more */
 int mrc_pump_fd(const struct mrc_pump *p); /* readable when a turn is due */
 /* The last refusal in the calling thread, in words; "" when there are none. */

@@ -48,16 +48,19 @@ struct pump_channel {
  * Whoever holds `own` owns the engine, the ports and all of the pump that is not atomic. */
 struct pump_thread {
     pthread_mutex_t own;
-    pthread_cond_t passed; /* nobody waits for `own` any more */
+    pthread_cond_t passed; /* the thread has given way to all it owed it to */
+    pthread_cond_t gate;   /* `next` is off */
     pthread_cond_t ended;  /* the thread takes no more turns */
     pthread_t id;
     atomic_uint waiting; /* for `own`, the thread not counted */
+    atomic_bool next;    /* the thread has given way: whoever comes now lets it in first */
     atomic_uint ready;   /* MRC_TURN_* found by the thread and not taken */
     int ready_fd;        /* eventfd: readable when `ready` gained a bit since it was last read */
     mrc_ns spin_ns;      /* how long it looks again and again before it sleeps */
     uint32_t told;       /* completions that `ready` has told of, free-running */
     uint32_t told_async; /* asynchronous events, the same */
     bool noted;          /* a channel has become readable since it was told of */
+    uint32_t owed;       /* so many may still come in before the thread */
     bool resting;        /* it does not own the pump and looks at the epoll descriptor */
     bool yielding;       /* it waits for `passed` */
     bool due;            /* somebody left work while it was not resting */
@@ -71,7 +74,9 @@ struct mrc_pump {
     struct mrc_engine_cfg cfg;
     atomic_flag busy;
     atomic_bool closed;  /* busy stays set then: nobody gets in any more */
+    atomic_bool closing; /* somebody will close it: nobody begins to wait, or a turn, any more */
     atomic_uint waiters; /* threads in mrc_pump_wait, which sleeps outside */
+    atomic_uint takers;  /* threads in pump_take, which are outside for a moment */
     pid_t pid;
     int epoll_fd;
     int timer_fd;

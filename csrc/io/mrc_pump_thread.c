@@ -37,7 +37,11 @@ int pump_enter_between(struct mrc_pump *p)
     struct pump_thread *t = &p->thread;
     atomic_fetch_add(&t->waiting, 1);
     pthread_mutex_lock(&t->own);
+    while (atomic_load(&t->next))
+        pthread_cond_wait(&t->gate, &t->own);
     atomic_fetch_sub(&t->waiting, 1);
+    if (t->owed > 0)
+        t->owed--;
     if (!atomic_load(&p->closed))
         return MRC_OK;
     pump_leave_between(p);
@@ -47,27 +51,40 @@ int pump_enter_between(struct mrc_pump *p)
 void pump_leave_between(struct mrc_pump *p)
 {
     struct pump_thread *t = &p->thread;
-    const bool wake = t->yielding && atomic_load(&t->waiting) == 0;
+    const bool wake = t->yielding && (t->owed == 0 || atomic_load(&t->waiting) == 0);
+    if (wake)
+        atomic_store(&t->next, true);
     pthread_mutex_unlock(&t->own);
     if (wake)
         pthread_cond_signal(&t->passed);
 }
 
+/* The thread has the mutex again: those whom `next` kept off may queue for it. */
+static void thread_is_in(struct pump_thread *t)
+{
+    if (atomic_exchange(&t->next, false))
+        pthread_cond_broadcast(&t->gate);
+}
+
 /* A mutex is not fair: the thread would have it again before those who wait have woken up. It steps
- * aside until the last of them is in. Whoever leaves sees that it waits, or it sees that nobody
- * does: both look while they hold the mutex. */
+ * aside for as many as wait now, and no more: those who come again and again would keep it out.
+ * Whoever leaves sees that it waits, or it sees that nobody does: both look while they hold the
+ * mutex. */
 static void thread_give_way(struct pump_thread *t)
 {
-    if (atomic_load(&t->waiting) == 0)
+    t->owed = atomic_load(&t->waiting);
+    if (t->owed == 0)
         return;
+    t->yielding = true;
     pthread_mutex_unlock(&t->own);
     for (int i = 0; i < THREAD_COURTESY && atomic_load(&t->waiting) != 0; i++)
         thread_pause();
     pthread_mutex_lock(&t->own);
-    t->yielding = true;
-    while (atomic_load(&t->waiting) != 0)
+    while (t->owed != 0 && atomic_load(&t->waiting) != 0)
         pthread_cond_wait(&t->passed, &t->own);
+    t->owed = 0;
     t->yielding = false;
+    thread_is_in(t);
 }
 
 int pump_take(struct mrc_pump *p)
@@ -122,24 +139,25 @@ static void *thread_main(void *arg)
     struct pump_thread *t = &p->thread;
     mrc_ns spin_until = 0;
     pthread_mutex_lock(&t->own);
-    while (true) {
-        thread_give_way(t);
-        if (t->stop)
-            break;
+    while (!t->stop) {
         bool moved = false;
         t->due = false;
         p->error[0] = '\0';
         const int bits = pump_turn_inside(p, THREAD_BUDGET, &moved);
         pump_signal(p);
         thread_tell(p, bits);
-        if (t->due || atomic_load(&t->waiting) != 0)
+        if (t->due || atomic_load(&t->waiting) != 0) {
+            thread_give_way(t);
             continue;
+        }
         if (moved)
             spin_until = mrc_clock_now() + t->spin_ns;
         t->resting = true;
         pthread_mutex_unlock(&t->own);
         thread_rest(p, spin_until);
+        atomic_store(&t->next, true);
         pthread_mutex_lock(&t->own);
+        thread_is_in(t);
         t->resting = false;
     }
     t->running = false;
@@ -171,12 +189,14 @@ static int thread_start(struct mrc_pump *p, uint32_t spin_us)
         return errno;
     atomic_init(&t->waiting, 0);
     atomic_init(&t->ready, 0);
+    atomic_init(&t->next, false);
     pthread_mutexattr_t kind;
     pthread_mutexattr_init(&kind);
     pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ADAPTIVE_NP);
     pthread_mutex_init(&t->own, &kind);
     pthread_mutexattr_destroy(&kind);
     pthread_cond_init(&t->passed, NULL);
+    pthread_cond_init(&t->gate, NULL);
     pthread_cond_init(&t->ended, NULL);
     pthread_mutex_lock(&t->own);
     const int err = thread_create(p);

@@ -259,6 +259,61 @@ TEST(thread_control__calls_come_in_between_turns)
     pump_pair_close(&w);
 }
 
+/* Who leaves and comes back at once finds that the thread has had its turn. */
+TEST(thread_turn__comes_before_those_who_come_again)
+{
+    struct pump_pair w = pair_of_threads(MRC_IO_UDP, 0);
+    struct mrc_pump *p = w.e[0].p;
+    for (int round = 0; round < 50; round++) {
+        CHECK_EQ(pump_enter(p), 0);
+        while (!p->thread.resting) {
+            CHECK_EQ(pump_leave(p, 0), 0);
+            sched_yield();
+            CHECK_EQ(pump_enter(p), 0);
+        }
+        pump_kick(p);
+        while (!atomic_load(&p->thread.next)) /* it has woken up and wants to come in */
+            sched_yield();
+        CHECK_EQ(pump_leave(p, 0), 0);
+        CHECK_EQ(pump_enter(p), 0);
+        CHECK(!p->kicked);
+        CHECK_EQ(pump_leave(p, 0), 0);
+    }
+    pump_pair_close(&w);
+}
+
+static void *calls(void *arg)
+{
+    struct crowd *c = arg;
+    struct mrc_ev_event event[4];
+    while (!atomic_load(&c->over)) {
+        wrong_unless(c, mrc_pump_events(c->e->p, event, 4) >= 0);
+        atomic_fetch_add(&c->calls, 1);
+    }
+    return NULL;
+}
+
+TEST(thread_turn__is_not_kept_out_by_a_crowd)
+{
+    struct pump_pair w = pair_of_threads(MRC_IO_UDP, SPIN_US);
+    struct crowd c = {.e = &w.e[0]};
+    pthread_t id[6];
+    struct mrc_wc wc;
+    for (int i = 0; i < 6; i++)
+        CHECK_EQ(pthread_create(&id[i], NULL, calls, &c), 0);
+    for (uint32_t i = 0; i < 20; i++) {
+        end_write(&w.e[0], &w.e[1], i, 0, SMALL);
+        CHECK_EQ(collect(&w.e[0], &wc, 1), 1);
+        CHECK_EQ(wc.wr_id, i);
+    }
+    atomic_store(&c.over, true);
+    for (int i = 0; i < 6; i++)
+        pthread_join(id[i], NULL);
+    CHECK(atomic_load(&c.calls) > 0);
+    CHECK_EQ(atomic_load(&c.wrong), 0);
+    pump_pair_close(&w);
+}
+
 /* ---- ends ---- */
 
 TEST(thread_close__while_packets_flow)
@@ -314,6 +369,30 @@ TEST(thread_close__is_refused_while_another_thread_waits)
     pump_pair_close(&w);
 }
 
+/* Once it is said that the pump will be closed nothing can come in between, and calls go on. */
+TEST(thread_closing__nobody_begins_to_wait)
+{
+    for (int threads = 0; threads < 2; threads++) {
+        struct pump_pair w = pump_pair_open(MRC_IO_MEM, NULL, 0);
+        struct mrc_pump *p = w.e[0].p;
+        struct mrc_qp_stats s;
+        if (threads == 1)
+            CHECK_EQ(mrc_pump_start(p, 0), 0);
+        atomic_fetch_add(&p->waiters, 1); /* as if one slept in mrc_pump_wait */
+        CHECK_EQ(mrc_pump_closing(p), (uint64_t)MRC_ERR_BUSY);
+        atomic_fetch_sub(&p->waiters, 1);
+        CHECK(mrc_pump_wait(p, 1) >= 0);
+        CHECK_EQ(mrc_pump_closing(p), 0);
+        CHECK_EQ(mrc_pump_closing(p), 0);
+        CHECK_EQ(mrc_pump_wait(p, 1), (uint64_t)MRC_ERR_BUSY);
+        if (threads == 0)
+            CHECK_EQ(mrc_pump_turn(p, 0), (uint64_t)MRC_ERR_BUSY);
+        CHECK_EQ(mrc_pump_qp_stats(p, w.e[0].qpn, &s), 0);
+        CHECK_EQ(mrc_pump_close(p), 0);
+        pump_pair_close(&w);
+    }
+}
+
 /* Those who call while it is closed wait, then are told. */
 TEST(thread_close__under_a_crowd)
 {
@@ -325,11 +404,7 @@ TEST(thread_close__under_a_crowd)
             CHECK_EQ(pthread_create(&id[i], NULL, controls, &c[i]), 0);
         while (atomic_load(&c[0].calls) == 0)
             sched_yield();
-        int err;
-        do
-            err = mrc_pump_close(w.e[0].p);
-        while (err == MRC_ERR_BUSY); /* one of them was looking for bits */
-        CHECK_EQ(err, 0);
+        CHECK_EQ(mrc_pump_close(w.e[0].p), 0); /* also while one of them takes bits */
         for (int i = 0; i < 3; i++)
             atomic_store(&c[i].over, true);
         for (int i = 0; i < 3; i++)
