@@ -124,7 +124,7 @@ class Pump:
     closed, and otherwise translates the negative returns of mrc_pump.h.
     """
 
-    __slots__ = ("__weakref__", "_closed", "_events", "_pid", "_ptr", "_stop")
+    __slots__ = ("__weakref__", "_closed", "_pid", "_ptr", "_stop")
 
     def __init__(self, **cfg: int) -> None:
         native = ffi.new("struct mrc_engine_cfg *")
@@ -134,7 +134,6 @@ class Pump:
         self._ptr = lib.mrc_pump_create(native)
         if self._ptr == ffi.NULL:
             raise MrcUsageError("the context limits are out of range, or there is no memory")
-        self._events = ffi.new("struct mrc_ev_event[]", _EVENT_BATCH)
         self._stop: weakref.finalize[..., Pump] | None = None
 
     @property
@@ -163,8 +162,15 @@ class Pump:
         return self._stop is not None
 
     def start(self, spin_us: int) -> None:
-        """From now on a thread takes the turns: mrc_pump_start. OSError: there is none."""
-        self._checked(lib.mrc_pump_start(self.ptr, spin_us), "start")
+        """From now on a thread takes the turns: mrc_pump_start.
+
+        MrcResourceError: the system gives none; the pump is closed.
+        """
+        try:
+            self._checked(lib.mrc_pump_start(self.ptr, spin_us), "pump='thread'")
+        except OSError as exc:
+            self.close()
+            raise MrcResourceError(exc.strerror) from exc
         # At the end of the process it must stop before the memory goes that it may write to.
         self._stop = weakref.finalize(self, lib.mrc_pump_stop, self._ptr)
 
@@ -176,6 +182,13 @@ class Pump:
     def require_idle(self) -> None:
         """MrcUsageError while another thread is inside, or waits."""
         self._checked(lib.mrc_pump_idle(self.ptr), "close")
+
+    def closing(self) -> None:
+        """Nobody begins to wait, or a turn, any more: close() will succeed.
+
+        MrcUsageError, and nothing changes, while another thread is inside, or waits.
+        """
+        self._checked(lib.mrc_pump_closing(self.ptr), "close")
 
     def close(self) -> None:
         """Free everything. MrcUsageError, and nothing was: another thread is inside, or waits.
@@ -220,14 +233,21 @@ class Pump:
         return lib.mrc_pump_now(self.ptr)
 
     def drops(self) -> dict[str, int]:
-        ptr = self.ptr
-        return {d.name.lower(): lib.mrc_pump_drops(ptr, d) for d in DropReason}
+        return {d.name.lower(): self._drops(d) for d in DropReason}
+
+    def _drops(self, reason: int) -> int:
+        count: int = lib.mrc_pump_drops(self.ptr, reason)
+        if count == NEVER:  # every reason there is has a count: the pump let nobody in
+            words = ffi.string(lib.mrc_pump_error(self._ptr)).decode(errors="replace")
+            raise MrcUsageError(f"drops: {words}")
+        return count
 
     def events(self) -> list[EvEvent]:
+        out = ffi.new("struct mrc_ev_event[]", _EVENT_BATCH)  # not shared: others may call as well
         found: list[EvEvent] = []
         while True:
-            n = self._checked(lib.mrc_pump_events(self.ptr, self._events, _EVENT_BATCH), "events")
-            found.extend(ev_event(self._events[i]) for i in range(n))
+            n = self._checked(lib.mrc_pump_events(self.ptr, out, _EVENT_BATCH), "events")
+            found.extend(ev_event(out[i]) for i in range(n))
             if n < _EVENT_BATCH:
                 return found
 

@@ -76,11 +76,10 @@ class AsyncTuple(NamedTuple):
 class Verbs:
     """The calls of one pump; errors as those of Pump."""
 
-    __slots__ = ("_event", "_pump")
+    __slots__ = ("_pump",)
 
     def __init__(self, pump: Pump) -> None:
         self._pump = pump
-        self._event = ffi.new("struct mrc_async_event *")
 
     # -- completion channels -----------------------------------------------------------------
 
@@ -113,7 +112,7 @@ class Verbs:
     # -- asynchronous events -----------------------------------------------------------------
 
     def async_take(self) -> AsyncTuple | None:
-        e = self._event
+        e = ffi.new("struct mrc_async_event *")
         if not self._pump.checked(lib.mrc_pump_async_take(self._pump.ptr, e), "events"):
             return None
         return AsyncTuple(e.time, e.type, e.id, e.status, e.plane, e.drop_count)

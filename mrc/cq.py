@@ -22,7 +22,10 @@ _WC = struct.Struct("=QIIIBBBxQ")  # struct mrc_wc
 
 
 class WcBatch:
-    """Room for `size` completions; what a poll left is valid until the next poll into it."""
+    """Room for `size` completions; what a poll left is valid until the next poll into it.
+
+    For one thread at a time; several threads may poll one queue, each into a batch of its own.
+    """
 
     __slots__ = ("_bytes", "array", "count", "size")
 

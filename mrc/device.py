@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+from _thread import RLock
 from dataclasses import asdict, dataclass
 from enum import IntFlag
 from typing import Literal, Protocol
@@ -189,6 +190,7 @@ class Context(Closing):
         self.attached: Attached | None = None
         self.node: EventSink | None = None  # the controller of this context, if any (C.5)
         self._pd_last = 0
+        self._closing = RLock()
 
     @property
     def fd(self) -> int:
@@ -271,20 +273,27 @@ class Context(Closing):
     def unpin(self, rkey: int) -> None:
         """Unregister a region and let its memory go. MrcUsageError while work refers to it."""
         self.pump.mr_deregister(rkey)
-        _, pin = self.pins.pop(rkey)
-        pin.release()
+        if found := self.pins.pop(rkey, None):  # None: another thread has just closed us
+            found[1].release()
 
     def close(self) -> None:
         """Close everything that hangs off this context, and its sockets. Twice is once.
 
-        MrcUsageError, and nothing was closed: another thread is inside, or waits. In a forked
-        child nothing but this object's own state is touched: event loop, connections and
-        descriptors are the parent's.
+        MrcUsageError, and nothing was closed: another thread is inside, or waits. One that closes
+        as well is waited for. In a forked child nothing but this object's own state is touched:
+        event loop, connections and descriptors are the parent's.
         """
+        if self.pump.foreign:
+            self._close()
+            return
+        with self._closing:  # once more inside: the last connection that goes closes its context
+            self._close()
+
+    def _close(self) -> None:
         if self.pump.closed:
             return
         if not self.pump.foreign:
-            self.pump.require_idle()
+            self.pump.closing()
             if self.attached is not None:
                 self.attached.before_close()
         # The engine goes first: it frees all objects at once, whatever refers to whatever. The
@@ -293,7 +302,7 @@ class Context(Closing):
         children_of = (self.pds, self.cqs, self.channels, self.hints, self.paths, self.controllers)
         for children in children_of:
             children.close_all()
-        for _, pin in self.pins.values():
+        for _, pin in list(self.pins.values()):  # others may take theirs out meanwhile
             pin.release()
         self.pins.clear()
         self.keepalive.clear()

@@ -77,6 +77,7 @@ class Driver:
         self._ports: dict[Hashable, Port] = {}
         self._shared: dict[Hashable, _Shared] = {}
         self._scheduled = False
+        self._missed = 0  # flags that nobody was there for, perhaps
         self.prober = Prober(ctx, self.kick)
         self._carriers = Carriers(ctx.endpoint, self.loop)
         self._fd = ctx.fd
@@ -141,8 +142,10 @@ class Driver:
             self.prober.fail(MrcUsageError("no connection drives the context any more"))
 
     def join(self, member: Member) -> None:
-        """Tell this member of completions and events."""
+        """Tell this member of completions and events, of those that came before as well."""
         self._members.append(member)
+        self._missed |= _CQ | _EVENT
+        self._soon()
 
     def watch(self, fd: int, watcher: Watcher) -> None:
         """Close this one before the context or its channel does: it waits for a descriptor.
@@ -166,7 +169,11 @@ class Driver:
 
     def kick(self) -> None:
         """A turn soon: something was posted. A thread of the context knows by itself."""
-        if not self._scheduled and not self.ctx.threaded:
+        if not self.ctx.threaded:
+            self._soon()
+
+    def _soon(self) -> None:
+        if not self._scheduled:
             self._scheduled = True
             self.loop.call_soon(self._turn)
 
@@ -175,11 +182,12 @@ class Driver:
         if self.ctx.attached is not self:  # closed, or no longer needed, meanwhile
             return
         try:
-            flags = self.ctx.pump.turn(0)
+            flags = self.ctx.pump.turn(0) | self._missed
         except OSError as exc:
             self._detach()
             self._lose(exc)
             return
+        self._missed = 0
         if flags & _EVENT:
             self._events()
         if flags & _EP:

@@ -60,7 +60,8 @@ class SendWr(NamedTuple):
 class SendBatch:
     """Work requests packed side by side: posting them is one call, again and again the same.
 
-    It begins as `size` (1..2^20) empty requests; put() fills them in.
+    It begins as `size` (1..2^20) empty requests; put() fills them in. For one thread at a time:
+    whoever fills it in while another posts it posts what is half filled in.
     """
 
     __slots__ = ("_bytes", "array", "size")
@@ -107,7 +108,7 @@ class QueuePair(Owned):
             **{f.name: getattr(self.init, f.name) for f in fields(self.init)},
         )
         self._closed = False
-        self._one = SendBatch(1)
+        self._spare: list[SendBatch] = []  # batches of one that nobody is posting at the moment
         self._known: set[str] = set()  # attributes set since RESET
         for owner in (pd.qps, send_cq.qps, recv_cq.qps):
             owner.add(self)
@@ -167,20 +168,33 @@ class QueuePair(Owned):
         """
         self._require_open()
         if isinstance(wrs, SendBatch):
-            batch, count = wrs, wrs.size - whole("first", first, 0, wrs.size)
-        elif first != 0:
+            return self._post(wrs, first, wrs.size - whole("first", first, 0, wrs.size))
+        if first != 0:
             raise MrcUsageError("first is for a SendBatch")
-        elif isinstance(wrs, SendWr):
-            batch, count = self._one, 1
-            batch.put(0, wrs)
-        else:
-            try:
-                count = len(wrs)
-            except TypeError:
-                raise MrcUsageError(f"wrs {wrs!r:.60} is no list of SendWr") from None
-            batch = SendBatch(max(count, 1))
-            for index, wr in enumerate(wrs):
-                batch.put(index, wr)
+        if isinstance(wrs, SendWr):
+            return self._post_one(wrs)
+        try:
+            count = len(wrs)
+        except TypeError:
+            raise MrcUsageError(f"wrs {wrs!r:.60} is no list of SendWr") from None
+        batch = SendBatch(max(count, 1))
+        for index, wr in enumerate(wrs):
+            batch.put(index, wr)
+        return self._post(batch, 0, count)
+
+    def _post_one(self, wr: SendWr) -> int:
+        """In a batch that no other thread uses: C reads it without the interpreter's lock."""
+        try:
+            batch = self._spare.pop()
+        except IndexError:
+            batch = SendBatch(1)
+        try:
+            batch.put(0, wr)
+            return self._post(batch, 0, 1)
+        finally:
+            self._spare.append(batch)
+
+    def _post(self, batch: SendBatch, first: int, count: int) -> int:
         taken = self.ctx.pump.post_send(self.qpn, batch.array + first, count)
         if taken == 0 and count > 0:
             raise MrcResourceError(f"send queue of QP {self.qpn} is full")
