@@ -12,6 +12,7 @@ exit codes:
 
 environment:
   MRC_SEED   the seed, where --seed is not given
+  MRC_PUMP   loop or thread, where --pump is not given
   NO_COLOR   no colour, even on a terminal
   MRC_DEBUG  show the Python traceback of any error
 

@@ -17,7 +17,7 @@ from typing import Literal
 from mrc.cli.early import bare_report, wants_json
 from mrc.cli.exits import CliError, Exit
 from mrc.cli.output import Lines, say
-from mrc.cli.parser import DEPTH, EVS, MESSAGE_MAX, SPORT_BASE, recv_parser, send_parser
+from mrc.cli.parser import DEPTH, EVS, MESSAGE_MAX, PUMP, SPORT_BASE, recv_parser, send_parser
 from mrc.dscp import DscpClasses
 from mrc.fabric.fault import Fault
 
@@ -120,7 +120,7 @@ def _common(args: argparse.Namespace) -> Common:
         dscp=args.dscp,
         plane_addresses=planes,
         mode=args.mode,
-        pump=args.pump,
+        pump=_pump(args.pump),
     )
 
 
@@ -193,6 +193,16 @@ def _check_files(paths: Sequence[str]) -> None:
         if name in seen:
             raise CliError(Exit.USAGE, f"--file: {seen[name]} and {path} have the same name")
         seen[name] = path
+
+
+def _pump(given: Literal["loop", "thread"] | None) -> Literal["loop", "thread"]:
+    match given or os.environ.get("MRC_PUMP") or PUMP:
+        case "loop":
+            return "loop"
+        case "thread":
+            return "thread"
+        case other:
+            raise CliError(Exit.USAGE, f"MRC_PUMP={other!r} is not loop or thread")
 
 
 def _seed() -> int:

@@ -92,9 +92,8 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--pump",
         choices=("loop", "thread"),
-        default=PUMP,
         help="who moves the packets of this end: the event loop, or a thread of its own "
-        f"(default {PUMP})",
+        f"(default: MRC_PUMP, else {PUMP})",
     )
     group.add_argument(
         "--ev-profile",

@@ -141,6 +141,7 @@ class Session:
                     "imm": params.counted,
                     "depth": params.depth,
                     "seed": params.seed,
+                    "pump": self._options.common.pump,
                     "test": params.test,
                 },
                 self.key,

@@ -83,6 +83,7 @@ def check_document(document: dict[str, Any], sender: bool) -> None:
         assert {"connected", "version", "system_info", "timestamp", "test_start"} <= set(
             document["start"]
         )
+        assert document["start"]["test_start"]["pump"] in ("loop", "thread")
     for interval in document["intervals"]:
         check_interval(interval)
     if document["end"]:

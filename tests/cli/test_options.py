@@ -259,6 +259,20 @@ def test_the_seed_may_come_from_the_environment(monkeypatch):
         parse_send(["h"])
 
 
+def test_who_pumps_may_come_from_the_environment(monkeypatch):
+    monkeypatch.delenv("MRC_PUMP", raising=False)
+    assert parse_send(["h"]).common.pump == "loop"
+    monkeypatch.setenv("MRC_PUMP", "thread")
+    assert parse_send(["h"]).common.pump == "thread"
+    assert parse_recv([]).common.pump == "thread"
+    assert parse_send(["h", "--pump", "loop"]).common.pump == "loop"
+    monkeypatch.setenv("MRC_PUMP", "both")
+    with pytest.raises(CliError, match="MRC_PUMP='both' is not loop or thread"):
+        parse_recv([])
+    monkeypatch.setenv("MRC_PUMP", "")
+    assert parse_recv([]).common.pump == "loop"
+
+
 def test_version_is_printed():
     out = io.StringIO()
     with contextlib.redirect_stdout(out), pytest.raises(SystemExit) as caught:
