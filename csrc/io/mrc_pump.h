@@ -24,7 +24,7 @@ struct mrc_pump *mrc_pump_create(const struct mrc_engine_cfg *cfg); /* NULL: no 
 /* Gives back everything but the pump itself, so that a call on its way in another thread finds it
  * closed and not gone. BUSY, and nothing was closed: another thread is inside, or waits. */
 int mrc_pump_close(struct mrc_pump *p);
-int mrc_pump_idle(struct mrc_pump *p);     /* BUSY: mrc_pump_close would be */
+int mrc_pump_idle(struct mrc_pump *p); /* BUSY: mrc_pump_close would be */
 /* The same, but nobody begins to wait or takes a turn from now on (BUSY), while all other calls are
  * served: mrc_pump_close will succeed, after whatever has to be done before it. */
 int mrc_pump_closing(struct mrc_pump *p);
