@@ -79,7 +79,7 @@ async def test_each_thread_posts_its_own_work(mem, monkeypatch):
     pair.a._driver.leave(pair.a)  # they are not its writes
     in_threads(2, lambda i: pair.a.qp.post_send(wrs[i]), then=lambda i: None)
     assert sorted(posted) == [1, 2]
-    found = []
+    found: list[int] = []
     while len(found) < 2:
         found += [wc.wr_id for wc in pair.a.qp.send_cq.poll()]
     assert sorted(found) == [1, 2]
@@ -116,7 +116,7 @@ async def test_each_thread_has_its_own_asynchronous_event(mem, monkeypatch):
         qp.modify(mrc.QpAttr(state=mrc.QpState.INIT, access=mrc.Access.REMOTE_WRITE))
         qp.post_recv([1, 2])
         qp.modify(mrc.QpAttr(state=mrc.QpState.ERR))
-    held = Held(_verbs.lib, "mrc_pump_async_take")
+    held = Held(_core.lib, "mrc_pump_async_take")
     monkeypatch.setattr(_verbs, "lib", held)
 
     def then(index):
