@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> Exit:
     try:
         scenarios = load(args, "lab")
     except ImportError as error:
-        raise CliError(Exit.ENVIRONMENT, f"{error} (pip install 'mrc[figures]')") from None
+        raise CliError(Exit.ENVIRONMENT, f"--figure: {error} (pip install matplotlib)") from None
     for name in sweep():
         say("mrc-lab", f"removed what a crash had left of the lab {name}")
     where = place(args.name or f"run-{os.getpid()}")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The figure of a record: throughput over time with marks of the faults, or bars side by side.
 
-Drawn with matplotlib, which is optional (`mrc[figures]`) and imported by nothing else here. Colours
-can be told apart by everybody (Okabe and Ito); lines differ in dashes, too. The same record gives
+Drawn with matplotlib, which is optional (the extra `figures`) and imported by nothing else here.
+Colours can be told apart by everybody (Okabe and Ito); lines differ in dashes, too. The same record gives
 the same file.
 """
 
