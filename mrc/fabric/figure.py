@@ -2,8 +2,8 @@
 """The figure of a record: throughput over time with marks of the faults, or bars side by side.
 
 Drawn with matplotlib, which is optional (the extra `figures`) and imported by nothing else here.
-Colours can be told apart by everybody (Okabe and Ito); lines differ in dashes, too. The same record gives
-the same file.
+Colours can be told apart by everybody (Okabe and Ito); lines differ in dashes, too. The same
+record gives the same file.
 """
 
 from __future__ import annotations
