@@ -10,6 +10,7 @@ from pathlib import Path as FilePath
 
 import pytest
 
+from mrc.lab.errors import FabricError
 from tests.needs import skip_or_fail
 
 from .programs import installed
@@ -114,7 +115,16 @@ def test_an_up_that_is_killed_leaves_nothing(user: User, after_s):
         except subprocess.TimeoutExpired:
             process.kill()
     if process.returncode:  # else it was done
-        wait_for(lambda: user.names() == [], "nothing is up")
+        wait_for(lambda: user.names() == [] or whole(user), "nothing is up, or all of it")
+        if user.names():
+            user.run("down")
+
+
+def whole(user: User) -> bool:
+    """Whether the lab is up and answers: the command died after that, and before it was told."""
+    with contextlib.suppress(OSError, ValueError, FabricError):
+        return bool(user.lab())
+    return False
 
 
 def test_of_two_ups_of_one_name_one_wins(user: User):

@@ -87,9 +87,9 @@ def test_an_expectation_that_is_not_met(tmp_path, capsys):
         (["TINY", "TINY", "--json", "x"], Exit.USAGE, "for one scenario"),
         (["TINY", "--seed", "x"], Exit.USAGE, "invalid int"),
         (["TINY", "--case", "rc"], Exit.USAGE, "there is no case 'rc'"),
-        (["TINY", "--set", 'on=["lab"]'], Exit.USAGE, "not for the emulated fabric"),
-        (["none.toml"], Exit.ENVIRONMENT, "none.toml: No such file"),
-        (["TINY", "--json", "/nowhere/x.json"], Exit.ENVIRONMENT, "/nowhere/x.json: No such"),
+        (["TINY", "--set", 'on=["lab"]'], Exit.USAGE, "is for a lab (mrc-lab run) only"),
+        (["none.toml"], Exit.USAGE, "none.toml: there is no such file"),
+        (["TINY", "--json", "/nowhere/x.json"], Exit.USAGE, "there is no folder /nowhere"),
         (["--nothing"], Exit.USAGE, "unrecognized"),
     ],
 )
