@@ -6,11 +6,11 @@ from contextlib import contextmanager
 import pytest
 
 from mrc.lab import FabricUnavailableError
-from tools.scorecard import runs
+from tools.scorecard import report, runs
 from tools.scorecard.cases import CASES
 from tools.scorecard.peers import every
 from tools.scorecard.process import PlayError
-from tools.scorecard.stage import SHAPES
+from tools.scorecard.stage import SHAPES, Shape
 
 CASE = {c.key: c for c in CASES}
 PEER = {p.key: p for p in every({})}
@@ -27,6 +27,7 @@ class Notes:
 
     @contextmanager
     def stage(self, shape, folder):
+        self.shape = shape
         self.log.append(("up", str(shape.mtu)))
         yield self
         self.log.append(("down",))
@@ -61,7 +62,7 @@ def carry_out(tmp_path, cases=("hole",), peers=("tcp", "mptcp"), **more):
     plan = runs.Plan(
         peers=tuple(PEER[key] for key in peers),
         cases=tuple(CASE[key] for key in cases),
-        shapes=(SHAPES[9000],),
+        shapes=more.pop("shapes", (SHAPES[9000],)),
         runs=more.pop("runs", 1),
         **more,
     )
@@ -109,3 +110,21 @@ def test_a_record_says_when_and_what_was_measured(notes, tmp_path):
     for record in document["records"]:
         assert record["started"] == document["started"]
         assert record["commit"]
+
+
+def test_who_does_not_fit_the_links_is_left_out_there_and_named(notes, tmp_path):
+    shapes = (SHAPES[9000], SHAPES[1500])
+    document = carry_out(tmp_path, peers=("tcp", "rxd"), shapes=shapes)
+    ran = [(r["run"]["mtu"], r["run"]["peer"]) for r in document["records"]]
+    assert ran == [(9000, "tcp"), (9000, "rxd"), (1500, "tcp")]
+    (left_out,) = document["unfit"]
+    assert (left_out["peer"], left_out["mtu"]) == ("rxd", 1500)
+    document |= {"missing": {}, "peers": {"tcp": "TCP", "rxd": "libfabric"}}
+    document["cases"] = {"hole": "black hole"}
+    assert any(n.startswith("libfabric, MTU 1500: not run, ") for n in report.notes(document))
+    assert runs.join([document, document])["unfit"] == [left_out]
+
+
+@pytest.mark.parametrize(("mtu", "fits"), [(1559, False), (1560, True)])
+def test_the_datagrams_of_rxd_fit_links_of_1560_bytes(mtu, fits):
+    assert (PEER["rxd"].unfit(Shape(mtu, 1024)) == "") is fits

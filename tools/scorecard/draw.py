@@ -33,7 +33,7 @@ def figures(document: Mapping[str, Any], folder: Path) -> list[Path]:
         notes = _verdict_lines([v for v in judged if (v.mtu, v.case) == (mtu, case)])
         title = f"{document['cases'][case]}, MTU {mtu}"
         file = folder / f"{case}-{mtu}.svg"
-        _draw(document["peers"], title, peers, [*notes, *_absent(document, peers)], file)
+        _draw(document["peers"], title, peers, [*notes, *_absent(document, peers, mtu)], file)
         drawn.append(file)
     return drawn
 
@@ -43,10 +43,15 @@ def _verdict_lines(judged: Sequence[Verdict]) -> list[str]:
     return [f"MRC, {v.what}: {v.found}, wanted {v.wanted}: {word[v.met]}" for v in judged]
 
 
-def _absent(document: Mapping[str, Any], peers: Mapping[str, list[Record]]) -> list[str]:
+def _absent(document: Mapping[str, Any], peers: Mapping[str, list[Record]], mtu: int) -> list[str]:
     """Peers without a curve, and why."""
     names = document["peers"]
     lines = [f"{names[key]}: missing, {why}" for key, why in document["missing"].items()]
+    lines += [
+        f"{names[left_out['peer']]}: not run, {left_out['why']}"
+        for left_out in document.get("unfit", ())
+        if left_out["mtu"] == mtu
+    ]
     for key, records in peers.items():
         failed = [r["failed"] for r in records if "failed" in r]
         if failed and len(failed) == len(records):

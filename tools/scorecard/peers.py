@@ -45,6 +45,8 @@ class Peer:
     """Of the wire, in full packets."""
     missing: Callable[[], str] = lambda: ""
     """Why it cannot run on this machine; empty when it can."""
+    unfit: Callable[[Shape], str] = lambda _: ""
+    """Why it cannot run over links of this shape; empty when it can."""
     packages: tuple[str, ...] = ()
     """What Debian calls it."""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -110,6 +112,23 @@ def _datagrams(shape: Shape, payload: int, headers: int) -> float:
     return payload / (payload + headers + UDP + IPV6 + TUNNEL)
 
 
+RXD_DATAGRAM = 1472
+"""What libfabric's udp provider sends at most, and rxd fills: what IPv4 leaves of 1500. Neither an
+attribute nor a FI_* variable of libfabric changes it (fi_info -v -p udp: max_msg_size)."""
+RXD_HEADERS = 32
+"""Of rxd, in a packet of data."""
+
+
+def _rxd_unfit(shape: Shape) -> str:
+    needed = RXD_DATAGRAM + UDP + IPV6 + IPV6
+    if needed <= shape.mtu:
+        return ""
+    return (
+        f"its datagrams have {RXD_DATAGRAM} bytes, with IPv6 twice (SRv6) {needed}: the kernel"
+        " cuts them in two behind the outer header, no SRv6 endpoint joins that, none arrives"
+    )
+
+
 def _rxd() -> Peer:
     address = str(plane_address(VICTIM, RECEIVER))
     return Peer(
@@ -118,8 +137,9 @@ def _rxd() -> Peer:
         ONE,
         lambda stage: stage.command(RECEIVER, [str(RXD), "recv", address, str(PORT)]),
         lambda stage: stage.command(SENDER, [str(RXD), "send", address, str(PORT)]),
-        lambda shape: _datagrams(shape, 1400, 60),
+        lambda shape: _datagrams(shape, RXD_DATAGRAM - RXD_HEADERS, RXD_HEADERS),
         missing=_no_rxd,
+        unfit=_rxd_unfit,
         packages=(LIBFABRIC, "libfabric-bin"),
     )
 

@@ -54,6 +54,10 @@ def notes(document: Mapping[str, Any]) -> list[str]:
     peers, cases = document["peers"], document["cases"]
     found = [f"{peers[peer]}: missing, {why}" for peer, why in document["missing"].items()]
     found += [f"{cases[case]}: not run, {why}" for case, why in document["not_run"].items()]
+    found += [
+        f"{peers[left_out['peer']]}, MTU {left_out['mtu']}: not run, {left_out['why']}"
+        for left_out in document.get("unfit", ())
+    ]
     found += [f"MRC does not deliver what was sent: {why}" for why in document["unverified"]]
     for row in rows(document):
         name, case = peers[row["peer"]], cases[row["case"]]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -43,13 +43,27 @@ class Plan:
     @property
     def seconds(self) -> float:
         """How long all of it takes, about."""
-        once = sum(c.warm_s + c.seconds + START_S for c in self.cases) * len(self.peers)
-        return once * self.runs * len(self.shapes)
+        once = sum(c.warm_s + c.seconds + START_S for c in self.cases)
+        return once * self.runs * sum(len(self.fit(shape)) for shape in self.shapes)
 
     @property
     def count(self) -> int:
         """How many runs."""
-        return len(self.peers) * len(self.cases) * len(self.shapes) * self.runs
+        peers = sum(len(self.fit(shape)) for shape in self.shapes)
+        return peers * len(self.cases) * self.runs
+
+    def fit(self, shape: Shape) -> tuple[Peer, ...]:
+        """The peers that can run over such links."""
+        return tuple(peer for peer in self.peers if not peer.unfit(shape))
+
+    def unfit(self) -> list[dict[str, Any]]:
+        """Who cannot run over which links, and why."""
+        return [
+            {"peer": peer.key, "mtu": shape.mtu, "why": why}
+            for shape in self.shapes
+            for peer in self.peers
+            if (why := peer.unfit(shape))
+        ]
 
 
 def carry_out(plan: Plan, folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
@@ -59,6 +73,8 @@ def carry_out(plan: Plan, folder: Path, say: Callable[[str], None]) -> dict[str,
     not_run: dict[str, str] = {}
     end_s = time.monotonic() + plan.seconds
     started, commit = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), _commit()
+    for left_out in plan.unfit():
+        say("{peer} is not run at MTU {mtu}: {why}".format_map(left_out))
     for shape in plan.shapes:
         if any(peer.key == "mrc" for peer in plan.peers):
             unverified += _verify(plan, shape, folder, say)
@@ -89,6 +105,7 @@ def carry_out(plan: Plan, folder: Path, say: Callable[[str], None]) -> dict[str,
         "emulated": {},
         "unverified": unverified,
         "not_run": not_run,
+        "unfit": plan.unfit(),
     }
 
 
@@ -110,12 +127,21 @@ def join(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "unverified": [why for document in documents for why in document["unverified"]],
         "missing": _left(documents, "missing", ran),
         "not_run": _left(documents, "not_run", scenarios),
+        "unfit": _once(left_out for d in documents for left_out in d.get("unfit", ())),
     }
 
 
 def _left(documents: Sequence[dict[str, Any]], what: str, ran: set[str]) -> dict[str, str]:
     """Reasons that none of the documents has made void."""
     return {k: why for document in documents for k, why in document[what].items() if k not in ran}
+
+
+def _once(items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for item in items:
+        if item not in found:
+            found.append(item)
+    return found
 
 
 def _commit() -> str:
@@ -131,8 +157,9 @@ def _commit() -> str:
 def _case(plan: Plan, here: Stage, case: Case) -> Iterator[dict[str, Any]]:
     """All peers, one after the other in the same fabric, and nobody always first."""
     for number in range(plan.first, plan.first + plan.runs):
-        turn = number % max(len(plan.peers), 1)
-        for peer in (*plan.peers[turn:], *plan.peers[:turn]):
+        peers = plan.fit(here.shape)
+        turn = number % max(len(peers), 1)
+        for peer in (*peers[turn:], *peers[:turn]):
             yield _one(here, case, peer, number)
             here.mend()
             here.wait_quiet()
