@@ -199,25 +199,26 @@ class Connection(AsyncClosing):
     # -- what is going on --------------------------------------------------------------------
 
     def _stats(self) -> _Stats:
-        if self._final is not None:
-            return self._final
-        return _Stats(self.qp.stats(), self.path.stats(), self.port.stats(), self.context.drops())
+        """All of it, to be kept: what is asked for often is read alone."""
+        return self._final or _Stats(
+            self.qp.stats(), self.path.stats(), self.port.stats(), self.context.drops()
+        )
 
     def stats(self) -> QpStats:
         """Counters of the queue pair; after close(), the last ones."""
-        return self._stats().qp
+        return self._final.qp if self._final else self.qp.stats()
 
     def path_stats(self) -> list[PathStats]:
         """One record per EV; connections between the same two ports share them."""
-        return self._stats().paths
+        return self._final.paths if self._final else self.path.stats()
 
     def port_stats(self) -> PortStats:
         """The local port, shared by all connections of the context."""
-        return self._stats().port
+        return self._final.port if self._final else self.port.stats()
 
     def drops(self) -> dict[str, int]:
         """Packets dropped by the context, by reason."""
-        return self._stats().drops
+        return self._final.drops if self._final else self.context.drops()
 
     def ev_events(self) -> list[EvEvent]:
         """EV events of the path table since the last call, at most the latest 65536 (C.6)."""

@@ -7,8 +7,9 @@ snapshots; nothing here can be negative, infinite or NaN.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from operator import attrgetter, sub
 from typing import Any
 
 from .types import EvEvent, EvState, PathStats, PortCap, PortStats, QpStats
@@ -17,6 +18,7 @@ __all__ = [
     "Snapshot",
     "combine_paths",
     "event_json",
+    "grown",
     "mrc_json",
     "path_json",
     "paths_up",
@@ -45,6 +47,8 @@ _PATH_GAUGES = frozenset(
     {"ev", "plane", "state", "backup", "rtt_min_ns", "rtt_max_ns", "bad_since_ns", "good_since_ns"}
 )
 _PATH_COUNTERS = tuple(f.name for f in fields(PathStats) if f.name not in _PATH_GAUGES)
+_counters = attrgetter(*_PATH_COUNTERS)
+_gauges = attrgetter(*(f.name for f in fields(PathStats) if f.name in _PATH_GAUGES))
 _BADNESS = {EvState.GOOD: 0, EvState.SKIP: 1, EvState.ASSUMED_BAD: 2, EvState.DENIED: 3}
 
 
@@ -58,15 +62,20 @@ class Snapshot:
     path_table: tuple[int, int]
     """Equal for connections that share their paths."""
 
-    def since(self, earlier: Snapshot) -> Snapshot:
-        """What grew since `earlier`; gauges (state, window, RTT extremes) as they are now."""
-        before = {path.ev: path for path in earlier.paths}
-        return Snapshot(
-            self.time_ns,
-            _qp_since(self.qp, earlier.qp),
-            tuple(_path_since(path, before.get(path.ev)) for path in self.paths),
-            self.path_table,
-        )
+
+def grown(now: Sequence[Snapshot], earlier: Sequence[Snapshot]) -> list[Snapshot]:
+    """What grew, by connection; gauges (state, window, RTT extremes) as they are now.
+
+    Tables of many paths cost most by far: one that connections share is looked at once.
+    """
+    tables: dict[tuple[int, int], tuple[PathStats, ...]] = {}
+    found = []
+    for one, before in zip(now, earlier, strict=True):
+        if one.path_table not in tables:
+            tables[one.path_table] = _paths_since(one.paths, before.paths)
+        qp = _qp_since(one.qp, before.qp)
+        found.append(Snapshot(one.time_ns, qp, tables[one.path_table], one.path_table))
+    return found
 
 
 _QP_GAUGES = frozenset({"cwnd_bytes", "inflight_bytes", "outstanding", "sq_used", "state", "error"})
@@ -78,11 +87,14 @@ def _qp_since(now: QpStats, before: QpStats) -> QpStats:
     return replace(now, **grown)
 
 
-def _path_since(now: PathStats, before: PathStats | None) -> PathStats:
-    if before is None:
-        return now
-    grown = {name: getattr(now, name) - getattr(before, name) for name in _PATH_COUNTERS}
-    return replace(now, **grown)
+def _paths_since(paths: Sequence[PathStats], earlier: Sequence[PathStats]) -> tuple[PathStats, ...]:
+    known = {path.ev: path for path in earlier}
+    return tuple(_path_since(path, known[path.ev]) if path.ev in known else path for path in paths)
+
+
+def _path_since(now: PathStats, before: PathStats) -> PathStats:
+    counts = map(sub, _counters(now), _counters(before))
+    return PathStats(*counts, *_gauges(now))
 
 
 def combine_paths(snapshots: Iterable[Snapshot]) -> list[PathStats]:

@@ -18,7 +18,7 @@ from mrc.cli.ports import RCVBUF_WANTED, SNDBUF_WANTED, PortCounts, granted_less
 from mrc.cli.protocol import CREDIT_BIT, NUMBER_MASK
 from mrc.errors import MrcError
 from mrc.telemetry import Snapshot
-from mrc.types import EvEvent, QpStats, WorkCompletion
+from mrc.types import EvEvent, PathStats, QpStats, WorkCompletion
 
 if TYPE_CHECKING:
     from mrc.conn import Connection
@@ -132,12 +132,13 @@ class Link:
         while self._writes:
             await asyncio.wait(self._writes)
 
-    def snapshot(self) -> Snapshot:
-        """Counters and paths now; after close(), the last ones."""
-        conn = self.conn
-        return Snapshot(
-            time.monotonic_ns(), conn.stats(), tuple(conn.path_stats()), self.path_table
-        )
+    def snapshot(self, paths: tuple[PathStats, ...]) -> Snapshot:
+        """Counters now, with what `paths` says of the paths; after close(), the last ones."""
+        return Snapshot(time.monotonic_ns(), self.conn.stats(), paths, self.path_table)
+
+    def paths(self) -> tuple[PathStats, ...]:
+        """Of the path table, now; after close(), the last ones."""
+        return tuple(self.conn.path_stats())
 
     @property
     def path_table(self) -> tuple[int, int]:

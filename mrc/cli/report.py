@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mrc.cli.options import SendOptions
 from mrc.cli.parser import version
 from mrc.dscp import DscpClasses
-from mrc.telemetry import Snapshot, combine_paths, mrc_json, path_json, paths_up
+from mrc.telemetry import Snapshot, combine_paths, grown, mrc_json, path_json, paths_up
 from mrc.units import rate
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def start(
 
 
 def _stream_flows(
-    index: int, grown: Snapshot, period: tuple[float, float], *, sends: bool, receives: bool
+    index: int, more: Snapshot, period: tuple[float, float], *, sends: bool, receives: bool
 ) -> list[dict[str, Any]]:
     start_s, end_s = period
     flows = []
@@ -68,14 +68,14 @@ def _stream_flows(
             flow(
                 start_s,
                 end_s,
-                grown.qp.bytes_acked,
+                more.qp.bytes_acked,
                 socket=index,
                 sender=True,
                 omitted=False,
-                retransmits=grown.qp.packets_retransmitted,
-                snd_cwnd=cwnd(grown),
-                paths_up=paths_up(grown.paths),
-                paths_total=len(grown.paths),
+                retransmits=more.qp.packets_retransmitted,
+                snd_cwnd=cwnd(more),
+                paths_up=paths_up(more.paths),
+                paths_total=len(more.paths),
             )
         )
     if receives:
@@ -83,20 +83,20 @@ def _stream_flows(
             flow(
                 start_s,
                 end_s,
-                grown.qp.bytes_received,
+                more.qp.bytes_received,
                 socket=index,
                 sender=False,
                 omitted=False,
-                duplicates=grown.qp.duplicates_received,
-                out_of_order=grown.qp.ooo_received,
+                duplicates=more.qp.duplicates_received,
+                out_of_order=more.qp.ooo_received,
             )
         )
     return flows
 
 
-def cwnd(grown: Snapshot) -> int:
+def cwnd(more: Snapshot) -> int:
     """Bytes; 0 where there is no window (`--cc none` has all ones)."""
-    return grown.qp.cwnd_bytes if grown.qp.cwnd_bytes < 1 << 62 else 0
+    return more.qp.cwnd_bytes if more.qp.cwnd_bytes < 1 << 62 else 0
 
 
 def _add_up(flows: Sequence[dict[str, Any]], sender: bool) -> dict[str, Any] | None:
@@ -124,21 +124,21 @@ def interval(
     run: TestRun, before: Sequence[Snapshot], now: Sequence[Snapshot], events: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """One element of `intervals`."""
-    grown = [n.since(b) for n, b in zip(now, before, strict=True)]
+    more = grown(now, before)
     start_s = (before[0].time_ns - run.clock_ns) / 1e9
     end_s = (now[0].time_ns - run.clock_ns) / 1e9
     sends = run.sends or run.params.bidir
     flows = [
         f
-        for link, g in zip(run.links, grown, strict=True)
+        for link, g in zip(run.links, more, strict=True)
         for f in _stream_flows(link.index, g, (start_s, end_s), sends=sends, receives=run.receives)
     ]
     document: dict[str, Any] = {"streams": flows, "sum": _add_up(flows, run.sends)}
     reverse = _add_up(flows, not run.sends)
     if reverse is not None:
         document["sum_bidir_reverse"] = reverse
-    document["paths"] = [path_json(p) for p in combine_paths(grown)]
-    document["mrc"] = {**mrc_json(g.qp for g in grown), "ev_events": events}
+    document["paths"] = [path_json(p) for p in combine_paths(more)]
+    document["mrc"] = {**mrc_json(g.qp for g in more), "ev_events": events}
     return document
 
 
@@ -172,17 +172,17 @@ def fairness(rates: Sequence[float]) -> dict[str, float]:
 
 def total(runs: Sequence[TestRun]) -> list[Snapshot]:
     """What each link counted from the beginning of the first run to the end of the last."""
-    return [now.since(base) for now, base in zip(runs[-1].last(), runs[0].base, strict=True)]
+    return grown(runs[-1].last(), runs[0].base)
 
 
 def common_end(runs: Sequence[TestRun]) -> dict[str, Any]:
     """What both ends put into `end`: paths, counters, events; all of these runs alone."""
-    grown = total(runs)
+    counted = total(runs)
     events = [event for run in runs for event in run.events]
     return {
-        "paths": [path_json(p) for p in combine_paths(grown)],
+        "paths": [path_json(p) for p in combine_paths(counted)],
         "mrc": {
-            **mrc_json(g.qp for g in grown),
+            **mrc_json(one.qp for one in counted),
             "ev_events": events,
             "ev_events_dropped": sum(run.events_dropped for run in runs),
         },

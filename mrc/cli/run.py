@@ -13,7 +13,7 @@ from mrc.cli.link import Link
 from mrc.cli.measure import PERIOD_S, CpuClock, Progress
 from mrc.cli.ports import PortCounts
 from mrc.cli.protocol import TestParams
-from mrc.telemetry import Snapshot, event_json
+from mrc.telemetry import Snapshot, event_json, grown
 
 EVENTS_MAX = 10_000
 
@@ -54,8 +54,9 @@ class TestRun:
             link.take_events()  # what happened before is not ours
 
     def snapshots(self) -> list[Snapshot]:
-        """All links, now."""
-        return [link.snapshot() for link in self.links]
+        """All links, now; a table of paths that they share is read once."""
+        paths = {table: link.paths() for table, link in self._tables().items()}
+        return [link.snapshot(paths[link.path_table]) for link in self.links]
 
     def _bytes(self) -> int:
         """Placed at the receiver; acknowledged at the sender, and with --bidir what came back."""
@@ -87,7 +88,7 @@ class TestRun:
         """EV events since the last call; the first EVENTS_MAX are kept for the end as well."""
         new = [
             event_json(event, self.clock_ns)
-            for link in self._tables()
+            for link in self._tables().values()
             for event in link.take_events()
             if event.time >= self.start_ns
         ]
@@ -97,9 +98,9 @@ class TestRun:
         self.events_dropped += len(new) - len(kept)
         return new
 
-    def _tables(self) -> list[Link]:
-        """One link of each path table: links that share one are all told the same events."""
-        return list({link.path_table: link for link in self.links}.values())
+    def _tables(self) -> dict[tuple[int, int], Link]:
+        """One link of each path table: links that share one are all told the same."""
+        return {link.path_table: link for link in self.links}
 
     def stop(self, aborted: bool = False) -> None:
         """End of the measured time; later calls change nothing."""
@@ -129,4 +130,4 @@ class TestRun:
 
     def grown(self) -> list[Snapshot]:
         """What each link counted during the test."""
-        return [now.since(base) for now, base in zip(self.last(), self.base, strict=True)]
+        return grown(self.last(), self.base)
