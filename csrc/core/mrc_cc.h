@@ -82,6 +82,7 @@ struct mrc_cc {
     int64_t inflight;      /* bytes; may be slightly negative (E.1) */
     struct mrc_nscc nscc;
     bool base_rtt_asked; /* somebody was told to probe it */
+    uint64_t queued;     /* packets of all its QPs that have not left a first time */
 };
 
 /* Fill defaults (E.4) and start. MRC_ERR_INVAL when kind or a parameter is out of range. */

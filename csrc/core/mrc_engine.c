@@ -62,10 +62,27 @@ static enum mrc_drop engine_wire_drop(enum mrc_wire_err err)
 struct engine_flow {
     struct mrc_qp *q; /* NULL: none */
     const struct mrc_rx_pkt *last;
-    struct mrc_pkt pkt; /* that, decoded */
-    uint32_t begin;     /* its iCRC up to the BTH */
-    bool untouched;     /* q has got packets since mrc_engine_touch */
+    struct mrc_pkt pkt;       /* that, decoded */
+    uint32_t begin;           /* its iCRC up to the BTH */
+    struct mrc_qp *untouched; /* has got data since mrc_engine_touch; NULL: none */
 };
+
+/* What data changes of a QP is asked for by the other two doors only: one touch for all data in a
+ * row is enough. */
+static void engine_flow_end(struct mrc_engine *e, struct engine_flow *f)
+{
+    if (f->untouched != NULL)
+        mrc_engine_touch(e, f->untouched);
+    f->untouched = NULL;
+}
+
+/* Data came for q, and the last one that is untouched, if any, is q. */
+static void engine_flow_data(struct mrc_engine *e, struct engine_flow *f, struct mrc_qp *q)
+{
+    f->untouched = q;
+    if (e->env.cqs.failed > 0) /* the QPs of that queue must not go on */
+        engine_flow_end(e, f);
+}
 
 static uint32_t engine_icrc_begin(const struct mrc_engine *e, const struct mrc_rx_pkt *p)
 {
@@ -173,6 +190,7 @@ static void engine_rx_one(struct mrc_engine *e, struct engine_flow *f, const str
     f->q = NULL;
     if (e->env.dscp_trimmed != 0 && dscp != 0 && /* 0: not used here */
         (dscp == e->env.dscp_trimmed || dscp == e->env.dscp_trimmed_lasthop)) {
+        engine_flow_end(e, f);
         engine_rx_trimmed(e, p, dscp == e->env.dscp_trimmed_lasthop, now);
         return;
     }
@@ -198,6 +216,7 @@ static void engine_rx_one(struct mrc_engine *e, struct engine_flow *f, const str
         return;
     }
     if (pkt->opcode == MRC_OP_EP_REQUEST || pkt->opcode == MRC_OP_EP_RESPONSE) {
+        engine_flow_end(e, f);
         engine_rx_ep(e, p, pkt, now);
         return;
     }
@@ -205,11 +224,18 @@ static void engine_rx_one(struct mrc_engine *e, struct engine_flow *f, const str
     if (q == NULL)
         return;
     const bool ce = (p->tclass & 3) == 3 || p->outer_ce; /* A.13.1 */
+    if (q != f->untouched)
+        engine_flow_end(e, f);
     mrc_qp_rx(q, pkt, mrc_wire_ev(p->flow_label, p->sport), ce, now);
+    if ((mrc_opcode_flags(pkt->opcode) & MRC_OPF_DATA) != 0) {
+        engine_flow_data(e, f, q);
+        engine_flow_begin(f, q, p, ce);
+        return;
+    }
+    f->untouched = NULL;
     mrc_engine_touch(e, q);
-    if (q->cc != NULL && (mrc_opcode_flags(pkt->opcode) & MRC_OPF_DATA) == 0)
+    if (q->cc != NULL)
         mrc_sched_wake(e, &e->cc[q->attr.cc]);
-    engine_flow_begin(f, q, p, ce);
 }
 
 /* Same length, class and ends as the last one, which passed all checks: what is left of them.
@@ -228,34 +254,25 @@ static bool engine_rx_next(struct mrc_engine *e, struct engine_flow *f, const st
     f->begin = begin;
     f->last = p;
     if (mrc_qp_rx_middle(f->q, &f->pkt, mrc_wire_ev(p->flow_label, p->sport), now)) {
-        f->untouched = true;
+        f->untouched = f->q;
         return true;
     }
     mrc_qp_rx(f->q, &f->pkt, mrc_wire_ev(p->flow_label, p->sport), false, now);
-    mrc_engine_touch(e, f->q);
-    f->untouched = false;
+    engine_flow_data(e, f, f->q);
     if (f->q->attr.state == MRC_QPS_ERR)
         f->q = NULL;
     return true;
-}
-
-static void engine_flow_end(struct mrc_engine *e, struct engine_flow *f)
-{
-    if (f->untouched)
-        mrc_engine_touch(e, f->q);
-    f->untouched = false;
 }
 
 void mrc_engine_rx(struct mrc_engine *e, const struct mrc_rx_pkt *pkts, size_t n, mrc_ns now)
 {
     struct engine_flow f;
     f.q = NULL;
-    f.untouched = false;
+    f.untouched = NULL;
     e->now = now;
     for (size_t i = 0; i < n; i++) {
         if (f.q != NULL && engine_rx_next(e, &f, &pkts[i], now))
             continue;
-        engine_flow_end(e, &f);
         engine_rx_one(e, &f, &pkts[i], now);
     }
     engine_flow_end(e, &f);

@@ -108,6 +108,7 @@ int mrc_req_post(struct mrc_req *r, const struct mrc_req_ctx *c, const struct mr
     w->flags = wr->flags;
     w->npkts = wr->length == 0 ? 1 : (wr->length - 1) / c->peer->path_mtu + 1;
     r->backlog += w->npkts;
+    c->cc->queued += w->npkts;
     return MRC_OK;
 }
 
@@ -171,6 +172,8 @@ static void req_build(const struct mrc_req *r, const struct mrc_req_ctx *c, cons
  * spraying. Never more than the EV's fair share of what is queued and of the window. The queue
  * counts, not the message: a train goes on in the next one, for if trains were cut where messages
  * end, sizes that beat against the rotation of the planes would load some twice as much as others.
+ * And all that the QPs of the controller have queued counts: each has its own place in the
+ * rotation, so that many with little to send load the paths as evenly as one with much (ADR 124).
  * And of that share a quarter where time allows, so that a path is not idle while the others have
  * their turns, nor finds its whole window in its queue at once; but what passes in MRC_TRAIN_NS
  * saves nothing by being cut. Where nobody knows the fabric and it does not mark, the round trip
@@ -186,7 +189,7 @@ static uint16_t req_train_len(const struct mrc_req *r, const struct mrc_req_ctx 
     const uint64_t active = mrc_max64(1, mrc_path_active(c->path));
     const bool many = active > REQ_TRAIN_PATHS;
     const uint64_t cwnd = mrc_min64(mrc_cc_cwnd(c->cc), (uint64_t)r->window * nominal) / nominal;
-    const uint64_t queued = mrc_min64(cwnd, r->backlog);
+    const uint64_t queued = mrc_min64(cwnd, c->cc->queued);
     const uint64_t share = queued / (many ? REQ_TRAIN_PATHS : active);
     const uint64_t most = mrc_max64(1, mrc_min64(share, MRC_TRAIN_MAX - 1));
     if (r->srtt_ns == 0 || !mrc_cc_knows_fabric(c->cc))
@@ -267,6 +270,7 @@ static enum mrc_req_block req_tx_new(struct mrc_req *r, const struct mrc_req_ctx
     req_sent(r, c, nominal);
     struct mrc_slot *s = mrc_txtrack_sent(&r->tx, psn, wqe, ev, 0, (uint16_t)nominal, c->now);
     r->backlog--;
+    c->cc->queued--;
     r->next_pkt++;
     if (last) {
         r->next++;
@@ -459,6 +463,7 @@ static void req_train_end(struct req_train *t, const struct mrc_req_ctx *c)
 {
     if (t->sent > 0)
         mrc_path_on_sent_more(c->path, t->ev, t->sent, c->peer->path_mtu);
+    c->cc->queued -= t->sent; /* the length of the next one depends on it */
     t->sent = 0;
 }
 
@@ -497,7 +502,6 @@ MRC_FLAT size_t mrc_req_tx_more(struct mrc_req *r, const struct mrc_req_ctx *c,
         struct mrc_slot *s = mrc_txtrack_sent_next(&r->tx, t.ev);
         t.left--;
         t.sent++;
-        r->backlog--;
         mrc_cc_on_send(c->cc, nominal);
         s->ar = mrc_cc_asks(c->cc, &credit);
         out->payload += mtu;
@@ -506,6 +510,7 @@ MRC_FLAT size_t mrc_req_tx_more(struct mrc_req *r, const struct mrc_req_ctx *c,
     req_train_end(&t, c);
     r->train_left = (uint16_t)(r->train_left + t.left);
     r->next_pkt += n;
+    r->backlog -= n;
     r->inflight += (int64_t)n * nominal;
     c->stats->packets_sent += n;
     c->stats->bytes_sent += (uint64_t)n * mtu;
@@ -526,8 +531,10 @@ void mrc_req_flush(struct mrc_req *r, const struct mrc_req_ctx *c, enum mrc_wc_s
         mrc_cq_push(&c->env->cqs, c->send_cq, &wc);
         status = MRC_WC_WR_FLUSH_ERR;
     }
-    if (c->cc != NULL)
+    if (c->cc != NULL) {
         mrc_cc_release(c->cc, r->inflight);
+        c->cc->queued -= r->backlog;
+    }
     r->inflight = r->parked = 0;
     r->next = r->tail;
     r->next_pkt = 0;

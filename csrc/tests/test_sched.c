@@ -23,6 +23,57 @@ TEST(sched__queue_pairs_of_one_controller_share)
 }
 
 /* Many queue pairs in one QPCC count as one: turns go round the QPCCs first. */
+
+/* The packets at the head of the burst that went by one path, and how many went by each. */
+static size_t first_train(const struct bench *b, size_t n, uint32_t by_path[EVS])
+{
+    size_t train = 1;
+    while (train < n && b->out[train].lane == b->out[0].lane)
+        train++;
+    for (size_t i = 0; i < n; i++)
+        by_path[b->out[i].lane]++;
+    return train;
+}
+
+TEST(sched__what_all_queue_pairs_have_queued_makes_trains)
+{
+    struct bench *b = bench_open(&open_window);
+    uint32_t by_path[EVS] = {0};
+    for (uint32_t i = 0; i < QPS; i++)
+        bench_post(b, bench_qp(b, 0, 8), 16, false);
+    CHECK_EQ(b->cc[0].queued, 16 * QPS);
+    size_t n = bench_tx(b, BURST);
+    CHECK_EQ(n, 16 * QPS);
+    CHECK_EQ(first_train(b, n, by_path), MRC_TRAIN_MAX - 1); /* alone: 4, a path's share of 16 */
+    CHECK_EQ(b->cc[0].queued, 0);
+
+    bench_sack(b, 0, 15, 16 * NOMINAL); /* the first one goes on alone */
+    bench_post(b, 0, 16 + MRC_TRAIN_MAX, false);
+    n = bench_tx(b, BURST);
+    CHECK_EQ(n, 16 + MRC_TRAIN_MAX);
+    CHECK(first_train(b, n, by_path) < MRC_TRAIN_MAX - 1);
+    bench_close(b);
+}
+
+TEST(sched__who_ends_has_nothing_queued)
+{
+    struct bench *b = bench_open(&ten_packets);
+    const uint32_t first = bench_qp(b, 0, 8);
+    const uint32_t second = bench_qp(b, 0, 8);
+    bench_post(b, first, 20, false);
+    bench_post(b, second, 20, false);
+    CHECK_EQ(bench_tx(b, BURST), 10);
+    CHECK_EQ(b->cc[0].queued, 30);
+    CHECK(mrc_qp_destroy(b->e, b->qpn[first]) != NULL);
+    b->qpn[first] = 0;
+    CHECK_EQ(b->cc[0].queued, 20);
+    const struct mrc_qp_attr reset = {.state = MRC_QPS_RESET};
+    CHECK(mrc_qp_modify(b->e, b->qpn[second], &reset, MRC_QP_STATE, b->now) > 0);
+    CHECK_EQ(b->cc[0].queued, 0);
+    b->qpn[second] = 0; /* goes with the bench, by its new number */
+    bench_close(b);
+}
+
 TEST(sched__controllers_share_whatever_their_queue_pairs)
 {
     struct bench *b = bench_open(&open_window);
