@@ -23,8 +23,9 @@ LAB := $(wildcard csrc/lab/*.c)
 SIM := $(filter-out %_all.c,$(wildcard csrc/sim/*.c)) $(wildcard csrc/tests/world*.c)
 CTESTS := $(wildcard csrc/tests/test_*.c)
 HEADERS := $(wildcard csrc/core/*.h csrc/io/*.h csrc/lab/*.h csrc/sim/*.h csrc/tests/*.h)
-CFORMAT := $(wildcard csrc/bpf/*.[ch]) $(CORE) $(IO) $(SIM) $(LAB) $(HEADERS) $(wildcard csrc/tests/*.c tools/*/*.[ch] tools/*/*/*.c)
-RULERS := $(addprefix build/bench/,bare ping crc load)
+CFORMAT := $(wildcard csrc/bpf/*.[ch]) $(CORE) $(IO) $(SIM) $(LAB) $(HEADERS) $(wildcard csrc/tests/*.c tools/*/*.[ch] tools/*/*/*.[ch])
+EXPERIMENTS := $(addprefix build/bench/,uring rings wake paths)
+RULERS := $(addprefix build/bench/,bare ping crc load work) $(EXPERIMENTS)
 EXT_INPUT := $(wildcard csrc/core/*.[ch] csrc/io/*.[ch] csrc/lab/*.[ch] csrc/sim/*.[ch] csrc/ffi/*) pyproject.toml
 
 # ---- build in place -------------------------------------------------------------------------
@@ -249,9 +250,17 @@ build/bench/core: tools/bench/core.c $(wildcard csrc/core/*.[ch]) Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SHIPPED) -g -Icsrc/core $< csrc/core/mrc_core_all.c -o $@
 
-build/bench/bare build/bench/ping: build/bench/%: tools/bench/%.c tools/bench/quantile.h Makefile
+build/bench/bare build/bench/ping: build/bench/%: tools/bench/%.c $(wildcard tools/bench/*.h) Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(STD) -O2 $(WARN) $< -o $@
+
+$(EXPERIMENTS): build/bench/%: tools/bench/experiments/%.c $(wildcard tools/bench/*.h tools/bench/experiments/*.h) Makefile
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STD) -O2 $(WARN) $< -o $@ -lm -lpthread
+
+build/bench/work: tools/bench/experiments/work.c csrc/core/mrc_icrc.c tools/bench/loop.h $(HEADERS) Makefile
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STD) -O3 $(WARN) -Icsrc/core $(filter %.c,$^) -o $@
 
 # With the options of the extension module: what it measures is what Python runs.
 build/bench/crc: tools/bench/crc.c csrc/core/mrc_icrc.c $(HEADERS) Makefile

@@ -21,6 +21,14 @@ CASES = {
     "latency": ("bare-ping,mrc-c,mrc-uvloop", Unit.P50),
     "small": ("mrc-c,mrc-python", Unit.MWRITES),
 }
+EXPERIMENTS = {
+    "kernel": ("bare-gso15,uring-gso15,uring-zc15,uring-recv,zerocopy15,headers-only", Unit.GBPS),
+    "steps": ("bare-gso15,steps-window-1m", Unit.GBPS),
+    "steps1": ("bare-single,steps1-answers", Unit.GBPS),
+    "rings": ("bare-single,packet-single,packet-ring,packet-gso15,ring-gso15,xdp", Unit.GBPS),
+    "wake": ("bare-ping,ping-uring,ping-futex,ping-spin-eventfd,ping-spin-both,hand-eventfd",
+             Unit.P50),
+}  # fmt: skip
 
 
 def bench(out, *options):
@@ -50,6 +58,27 @@ def test_a_quick_run_gives_rows_and_ratios(netns, tmp_path):
     assert "raw uSID / bare raw loop" in judged
     again = bench(tmp_path / "again.json", "--join", str(out))
     assert again.stdout == done.stdout
+
+
+@pytest.mark.slow
+def test_each_experiment_gives_a_ratio_or_is_named(netns, tmp_path):
+    out = tmp_path / "out.json"
+    rows = sorted({name for names, _ in EXPERIMENTS.values() for name in names.split(",")})
+    done = bench(out, "--only", ",".join(EXPERIMENTS), "--rows", ",".join(rows))
+    assert done.returncode == 0, done.stdout + done.stderr
+    document = json.loads(out.read_text())
+    for name, (names, unit) in EXPERIMENTS.items():
+        found = document["groups"][name]
+        assert found["wrong"] == {}
+        base, *others = names.split(",")
+        assert found["rows"][base]["ratios"][base]["median"] == 1.0
+        for row in others:
+            if row in found["missing"]:
+                assert found["missing"][row]  # says why
+                assert row in done.stdout
+                continue
+            assert found["rows"][row]["figures"][unit]["median"] > 0, (name, row)
+            assert found["rows"][row]["ratios"][base]["median"] > 0, (name, row)
 
 
 def test_without_a_network_it_runs_as_well(tmp_path):

@@ -62,6 +62,16 @@ def test_a_peer_that_moved_nothing_does_not_divide_by_zero():
     assert json.loads(json.dumps(doc, allow_nan=False)) == doc
 
 
+def test_rows_are_shown_as_ratios_to_others():
+    against = Group("some", "", None, group().methods, (Unit.GBPS,), against=("bare", "gone"))
+    doc = group_document(against, rounds((8, 10), (4, 5), (9, 10)), {}, {})
+    assert doc["rows"]["mrc"]["ratios"] == {"bare": {"median": 0.8, "min": 0.8, "max": 0.9}}
+    assert doc["rows"]["bare"]["ratios"]["bare"]["median"] == 1.0
+    table = show({"groups": {"some": doc}, "interrupted": False})
+    assert "/ bare" in table
+    assert "gone" not in table
+
+
 def test_what_is_measured_once_is_compared_all_the_same():
     target = Target("bytes", Unit.BYTES, "mrc", None, 5)
     first = {"mrc": Sample({Unit.BYTES: 5.0})}
@@ -194,6 +204,7 @@ def test_names_are_unique_and_targets_name_rows():
         for target in g.targets:
             assert target.ours in names, target
             assert target.peer is None or target.peer in names, target
+        assert set(g.against) <= set(names), g.name
 
 
 def test_groups_and_rows_can_be_chosen(capsys):

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tools.bench.bare import BARE, CRC, LOAD, PING
+from tools.bench.bare import RULERS
 from tools.bench.groups import groups
 from tools.bench.method import Group
 from tools.bench.peers import no_quic
@@ -41,7 +41,7 @@ def _bench(options: argparse.Namespace) -> int:
     if options.join:
         document = _join([_read(file) for file in options.join])
     else:
-        if missing := [p.name for p in (BARE, PING, LOAD, CRC) if not p.exists()]:
+        if missing := [p.name for p in RULERS if not p.exists()]:
             raise OSError(f"not compiled: {', '.join(missing)}; run make bench")
         chosen = [g for g in groups() if g.name in options.only]
         if options.install:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from tools.bench.link import SPORT_BASE, BenchError, pinned
@@ -13,6 +14,11 @@ from tools.scorecard.stage import ROOT
 
 BUILT = ROOT / "build" / "bench"
 BARE, PING, LOAD, CRC = (BUILT / name for name in ("bare", "ping", "load", "crc"))
+WORK, URING, RINGS, WAKE, PATHS = (
+    BUILT / name for name in ("work", "uring", "rings", "wake", "paths")
+)
+"""Experiments."""
+RULERS = (BARE, PING, LOAD, CRC, WORK, URING, RINGS, WAKE, PATHS)
 
 HEADERS = 36
 """BTH, METH, RETH before the data and the iCRC behind it (MRC A.1): all in the UDP payload."""
@@ -42,25 +48,44 @@ def bare(payload: int, *, lanes: int = 1, train: int = 1, batch: int = 16) -> Ru
 
 
 def bare_raw(payload: int, batch: int = 32) -> Run:
-    """One raw socket, outer header by the sender, a raw socket at the other end."""
+    """One raw socket, outer header by the sender, a raw socket at the other end.
+
+    Where there is no SRv6 the outer header leads straight to the receiver.
+    """
 
     def run(place: Place) -> Sample:
-        send = ["-o", ",".join(place.link.outer), "-b", str(batch), "-p", str(SPORT_BASE)]
+        send = [
+            "-o",
+            ",".join(place.link.outer or [place.link.address]),
+            "-b",
+            str(batch),
+            "-p",
+            str(SPORT_BASE),
+        ]
         return _run(place, payload, send, ["-r"])
 
     return run
 
 
 def _run(place: Place, payload: int, send: list[str], recv: list[str]) -> Sample:
+    return one_way(place, payload, (BARE, recv), (BARE, send))
+
+
+End = tuple[Path, list[str]]
+"""A program that knows ``send ADDRESS PORT`` or ``recv ADDRESS PORT``, and its further options."""
+
+
+def one_way(place: Place, payload: int, takes: End, gives: End) -> Sample:
+    """One run of two such programs, the receiver pinned to one core and the sender to another."""
     link, cores, address = place.link, place.cores, [place.link.address, str(UDP_PORT)]
     size = ["-t", str(place.seconds), "-s", str(datagram(payload))]
-    takes = link.receiver(pinned(cores.receiver, [str(BARE), "recv", *address, *recv]))
-    gives = link.sender(pinned(cores.sender, [str(BARE), "send", *address, *size, *send]))
-    with Process.running("bare receiver", takes) as receiver:
+    recv = [str(takes[0]), "recv", *address, *takes[1]]
+    send = [str(gives[0]), "send", *address, *size, *gives[1]]
+    with Process.running("bare receiver", link.receiver(pinned(cores.receiver, recv))) as receiver:
         receiver.wait_ready()
         with (
             Meter(cores, link.netdev) as meter,
-            Process.running("bare sender", gives) as sender,
+            Process.running("bare sender", link.sender(pinned(cores.sender, send))) as sender,
         ):
             sent = sender.result(place.seconds + 10)
         got = receiver.result(10)
@@ -78,17 +103,20 @@ def _run(place: Place, payload: int, send: list[str], recv: list[str]) -> Sample
     return Sample(figures, {"sent": sent, "received": got})
 
 
-def ping(payload: int) -> Run:
-    """A datagram there and one back, blocking sockets; the size of a packet with so much data."""
+def ping(payload: int, serve: End = (PING, []), go: End = (PING, [])) -> Run:
+    """A datagram there and one back; the size of a packet with so much data.
+
+    Blocking sockets, unless the ends are other programs than those of ping.c.
+    """
 
     def run(place: Place) -> Sample:
-        link, cores = place.link, place.cores
-        serve = [str(PING), "serve", link.address, str(PORT)]
-        go = [str(PING), "go", link.address, str(PORT)]
-        go += ["-t", str(place.seconds), "-s", str(datagram(payload))]
-        with Process.running("ping", link.receiver(pinned(cores.receiver, serve))) as server:
+        link, cores, at = place.link, place.cores, [place.link.address, str(PORT)]
+        answers = [str(serve[0]), "serve", *at, *serve[1]]
+        asks = [str(go[0]), "go", *at, "-t", str(place.seconds), "-s", str(datagram(payload))]
+        asks += go[1]
+        with Process.running("ping", link.receiver(pinned(cores.receiver, answers))) as server:
             server.wait_ready()
-            with Process.running("ping", link.sender(pinned(cores.sender, go))) as client:
+            with Process.running("ping", link.sender(pinned(cores.sender, asks))) as client:
                 return round_trips(client.result(place.seconds + 10))
 
     return run

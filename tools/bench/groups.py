@@ -8,6 +8,7 @@ from typing import Any
 
 from tools.bench import peers
 from tools.bench.bare import CRC, LOAD, bare, bare_raw, longest_train, ping
+from tools.bench.experiments.groups import experiments
 from tools.bench.method import Group, Method, Target, Unit
 from tools.bench.ours import (
     application,
@@ -355,5 +356,6 @@ def groups() -> list[Group]:
         _small_mem(),
         _scale_qps(),
         _scale_evs(),
+        *experiments(),
         _alone(),
     ]

@@ -125,3 +125,5 @@ class Group:
     targets: tuple[Target, ...] = ()
     overhead_s: float = 1.7
     """What a run takes beside its measured time, for the estimate."""
+    against: tuple[str, ...] = ()
+    """Rows to which all rows are shown as ratios, in the unit of the first column."""

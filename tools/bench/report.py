@@ -29,6 +29,10 @@ def group_document(
         samples = [r[method.name] for r in rounds if method.name in r]
         if method.name not in wrong and samples:
             rows[method.name] = {"what": method.what, "figures": _figures(samples)}
+    for name, row in rows.items():
+        row["ratios"] = {
+            peer: found for peer in group.against if (found := _ratio(group, name, peer, rounds))
+        }
     return {
         "title": group.title,
         "columns": list(group.columns),
@@ -48,6 +52,22 @@ def _figures(samples: Sequence[Sample]) -> dict[Unit, dict[str, float]]:
     return {u: spread([s.figures[u] for s in samples]) for u in units}
 
 
+def _ratio(group: Group, name: str, peer: str, rounds: Rounds) -> dict[str, float] | None:
+    """One row to another within each round; None when they never ran in the same one."""
+    found = _within(rounds, group.columns[0], (name, peer))
+    return spread(found) if found else None
+
+
+def _within(rounds: Rounds, unit: Unit, names: tuple[str, ...]) -> list[float]:
+    """Of each round the figure of one row, or its ratio to that of another."""
+    values = []
+    for samples in rounds:
+        found = [samples[n].figures[unit] for n in names if _has(samples, n, unit)]
+        if len(found) == len(names) and (len(found) == 1 or found[1] > 0):
+            values.append(found[0] if len(found) == 1 else found[0] / found[1])
+    return values
+
+
 def _judge(target: Target, rounds: Rounds, rows: Mapping[str, Any]) -> dict[str, Any] | None:
     """What was measured for a target; None when one side of it did not run.
 
@@ -57,11 +77,7 @@ def _judge(target: Target, rounds: Rounds, rows: Mapping[str, Any]) -> dict[str,
     names = (target.ours,) if target.peer is None else (target.ours, target.peer)
     if any(name not in rows for name in names):
         return None
-    values = []
-    for samples in rounds:
-        found = [samples[n].figures[target.unit] for n in names if _has(samples, n, target.unit)]
-        if len(found) == len(names) and (len(found) == 1 or found[1] > 0):
-            values.append(found[0] if len(found) == 1 else found[0] / found[1])
+    values = _within(rounds, target.unit, names)
     if not values:
         return None
     measured = spread(values)
@@ -102,11 +118,15 @@ def group_table(group: Mapping[str, Any]) -> str:
     seen = {unit for row in group["rows"].values() for unit in row["figures"]}
     columns = [c for c in group["columns"] if c in seen]
     lines = [group["title"]]
+    peers = list(dict.fromkeys(p for row in group["rows"].values() for p in row.get("ratios", {})))
     if columns:
         heads = "".join(f"{c:>11}" for c in columns[1:])
+        heads += "".join(f"{'/ ' + peer:>18}" for peer in peers)
         lines.append(f"  {'':18}{columns[0]:>9} {'min..max':>15}{heads}")
     for name, row in group["rows"].items():
-        lines.append(f"  {name:18}{_cells(row['figures'], columns)}  {row['what']}")
+        ratios = [row.get("ratios", {}).get(peer) for peer in peers]
+        cells = "".join(f"{number(ratio['median']) if ratio else '':>18}" for ratio in ratios)
+        lines.append(f"  {name:18}{_cells(row['figures'], columns)}{cells}  {row['what']}")
     if (others := group.get("others", 0.0)) > OTHERS_MAX:
         lines.append(f"  other programs had {others:.0%} of the machine: measure again")
     for why in ("missing", "wrong"):

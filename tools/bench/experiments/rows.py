@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The programs of the experiments as rows, and why one cannot run here."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from tools.bench.bare import BARE, RINGS, URING, WAKE, WORK, one_way, round_trips
+from tools.bench.link import SPORT_BASE, pinned
+from tools.bench.method import Place, Run, Sample
+from tools.scorecard.process import Process
+
+LANES = 16
+DEVICE, MAC, FROM = "v", "02:00:00:00:00:02", "fd0b::1"
+"""Of the veth of link.py: the sender's interface and address, the receiver's hardware address."""
+
+
+@functools.cache
+def _reason(program: Path, *way: str) -> str:
+    if not program.exists():
+        return f"{program.name} is not compiled"
+    argv = [str(program), "can", *way]
+    return subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def no_uring() -> str:
+    """Why io_uring cannot be tried; empty when it can."""
+    return _reason(URING)
+
+
+def no_ring(way: str) -> Callable[[], str]:
+    """Why frames cannot be sent in that way."""
+    return lambda: _reason(RINGS, way)
+
+
+def never(why: str) -> Callable[[], str]:
+    """For what no software network device offers."""
+    return lambda: why
+
+
+def nothing(place: Place) -> Sample:
+    """The run of what is always missing."""
+    raise NotImplementedError(place)
+
+
+def _lanes(train: int, batch: int) -> list[str]:
+    return ["-n", str(LANES), "-p", str(SPORT_BASE), "-k", str(train), "-b", str(batch)]
+
+
+def _gro(train: int) -> list[str]:
+    return ["-g"] if train > 1 else []
+
+
+def uring_send(payload: int, train: int, batch: int, *more: str) -> Run:
+    """Sends by io_uring; the receiver is that of the bare loops."""
+    gives = (URING, [*_lanes(train, batch), *more])
+    return lambda place: one_way(place, payload, (BARE, _gro(train)), gives)
+
+
+def uring_recv(payload: int, train: int) -> Run:
+    """Receives by io_uring what the bare GSO loop sends."""
+    gives = (BARE, _lanes(train, 1))
+    return lambda place: one_way(place, payload, (URING, []), gives)
+
+
+def work(payload: int, train: int, batch: int, recv: str = "", send: str = "") -> Run:
+    """The bare loop with more to do, or with less; the options of work.c."""
+    takes = (WORK, ["-p", str(SPORT_BASE), *recv.split()])
+    gives = (WORK, [*_lanes(train, batch), *send.split()])
+    return lambda place: one_way(place, payload, takes, gives)
+
+
+def frames(payload: int, way: str, train: int, batch: int) -> Run:
+    """Sends whole frames over the veth; the receiver is that of the bare loops."""
+    gives = (RINGS, [*_lanes(train, batch), "-m", way, "-d", DEVICE, "-e", MAC, "-f", FROM])
+    return lambda place: one_way(place, payload, (BARE, _gro(train)), gives)
+
+
+def hand(way: str) -> Run:
+    """Two threads of one core wake each other, there and back."""
+
+    def run(place: Place) -> Sample:
+        argv = [str(WAKE), "hand", "-m", way, "-t", str(place.seconds)]
+        with Process.running("wake", pinned(place.cores.sender, argv)) as process:
+            return round_trips(process.result(place.seconds + 10))
+
+    return run
