@@ -29,6 +29,7 @@ SEND = f"""\
 {_HERE}
 import mrc
 import mrc.cli.client
+import mrc.netif
 from mrc.cli import frame, inlab, options, send
 mrc.connect
 print('{{"event": "ready", "data": {{}}}}', flush=True)

@@ -15,7 +15,7 @@ from mrc.fabric.ways import Pair, flow_name, path_numbers, permuted
 
 from .links import check_value
 from .plan import FabricSpec, host_address, paths_between, spec_of
-from .profile import Mode, ev_entry
+from .profile import Mode, ev_entry, plane_entries
 
 __all__ = [
     "INTERVAL_NS",
@@ -215,7 +215,7 @@ def profile_text(case: Case, spec: FabricSpec, job: Job, *, back: bool = False) 
     for k, number in enumerate(numbers):
         spare = k >= len(numbers) - backups
         parts.append(ev_entry(paths[number], mode) + "backup = true\n" * spare)
-    return "\n".join(parts)
+    return "\n".join([*parts, *plane_entries(paths[number] for number in numbers)])
 
 
 def receiver_address(job: Job) -> str:

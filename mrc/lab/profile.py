@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from .plan import FabricSpec, Path, paths_between
@@ -32,8 +33,17 @@ _FORMAT = {
 def ev_profile(spec: FabricSpec, src: int, dst: int, mode: Mode) -> str:
     """The profile for host ``src`` (0-based) to reach host ``dst`` over all paths."""
     parts = [f'format = "{_FORMAT[mode]}"\n']
-    parts += [ev_entry(path, mode) for path in paths_between(spec, src, dst)]
-    return "\n".join(parts)
+    paths = paths_between(spec, src, dst)
+    parts += [ev_entry(path, mode) for path in paths]
+    return "\n".join([*parts, *plane_entries(paths)])
+
+
+def plane_entries(paths: Iterable[Path]) -> list[str]:
+    """What carries each of their planes: with its interface goes the plane (D.7)."""
+    return [
+        f'[[plane]]\nnumber = {plane}\ninterface = "plane{plane}"\n'
+        for plane in sorted({path.plane for path in paths})
+    ]
 
 
 def ev_entry(path: Path, mode: Mode) -> str:

@@ -100,6 +100,36 @@ def test_an_expectation_that_is_not_met_has_its_code(user, scenario):
     assert "NOT fast" in said
 
 
+ONE_PORT_LEFT = """\
+name = "seven of eight ports are down, and are seen to be"
+[fabric]
+planes = 8
+t1 = 1
+rate = "20mbit"
+queue = "100KB"
+[transport]
+window = "80KB"
+[[work]]
+kind = "bulk"
+bytes = "64KB"
+{faults}
+[run]
+duration = "1500ms"
+sample = "20ms"
+[expect]
+"the last one carries all" = "goodput(0.8, 1.4) > 0.7 * 19.4e6"
+"nothing is lost in the others" = "count('lost', 0.8, 1.4) == 0"
+"""
+
+
+def test_programs_follow_the_carriers_of_their_ports(user, tmp_path):
+    """Of eight paths two stay in use however bad they are (D.3): not where the carrier is lost."""
+    fault = '[[fault]]\ndo = "down"\ntarget = "h1.port{}"\nat = "500ms"\n'
+    path = tmp_path / "x.toml"
+    path.write_text(ONE_PORT_LEFT.format(faults="".join(fault.format(n) for n in range(1, 8))))
+    assert "met: " in user.run("run", str(path))
+
+
 MESSAGES = """\
 name = "messages, some of them later"
 [fabric]

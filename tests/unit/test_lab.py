@@ -115,6 +115,8 @@ def test_profiles_are_toml_with_an_entry_per_path(mode: Mode):
     paths = paths_between(spec, 1, 0)
     assert found["format"] == {Mode.SRV6_SRH_COPY: "srv6-srh"}.get(mode, mode.value)
     assert [e["port"] for e in found["ev"]] == [p.plane for p in paths]
+    carriers = [(plane["number"], plane["interface"]) for plane in found["plane"]]
+    assert carriers == [(p, f"plane{p}") for p in range(1, spec.planes + 1)]
     values = [p.sport if mode is Mode.UDP else p.ev for p in paths]
     assert [e["value"] for e in found["ev"]] == values
     first = {

@@ -4,6 +4,7 @@
 import json
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 
 import pytest
@@ -160,9 +161,13 @@ def test_a_profile_holds_the_paths_of_the_scenario_and_its_spares():
     text = profile_text(one, spec_of(one.shape), jobs_of(one)[0])
     assert text.count("[[ev]]") == 4
     assert text.count("backup = true") == 1
-    assert text.rstrip().endswith("backup = true")
+    found = tomllib.loads(text)
+    assert [ev.get("backup", False) for ev in found["ev"]] == [False, False, False, True]
+    assert found["plane"] == [{"number": p, "interface": f"plane{p}"} for p in (1, 2)]
     none = case(BULK + '[transport]\ndeny = ["plane1"]\n')
-    assert "port = 1" not in profile_text(none, spec_of(none.shape), jobs_of(none)[0])
+    left = tomllib.loads(profile_text(none, spec_of(none.shape), jobs_of(none)[0]))
+    assert {ev["port"] for ev in left["ev"]} == {2}
+    assert [plane["number"] for plane in left["plane"]] == [2]
 
 
 # -- reports -----------------------------------------------------------------------------------

@@ -72,12 +72,8 @@ class Stage:
         self.shape = shape
         self._player = Player(fabric.spec.shape, fabric.faults.apply, time.monotonic_ns)
         self.profiles = [folder / f"host{host.index + 1}.toml" for host in fabric.hosts]
-        planes = "".join(
-            f'\n[[plane]]\nnumber = {p}\ninterface = "plane{p}"\n' for p in range(1, PLANES + 1)
-        )
         for host, file in zip(fabric.hosts, self.profiles, strict=True):
             host.write_profile(file, Mode.UDP)
-            file.write_text(file.read_text() + planes)
             fabric.client.ask("sysctl", ns=host.ns, values=SYSCTLS)
             lines = [
                 *road_lines(fabric.spec, host.index),
