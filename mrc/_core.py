@@ -32,6 +32,8 @@ from .types import (
 __all__ = ["MemWire", "Pin", "Pump", "ev_event", "ffi", "fill", "lib", "records"]
 
 _EVENT_BATCH = 256
+POST_NOW: int = lib.MRC_POST_NOW
+POST_LATER: int = lib.MRC_POST_LATER
 NEVER = (1 << 64) - 1  # MRC_NEVER of mrc_base.h
 _ERRNO_BASE = 1000  # the pump returns -(1000 + errno) for what the system refused
 
@@ -124,12 +126,12 @@ class Pump:
     closed, and otherwise translates the negative returns of mrc_pump.h.
     """
 
-    __slots__ = ("__weakref__", "_closed", "_pid", "_ptr", "_stop")
+    __slots__ = ("__weakref__", "_closed", "_forks", "_ptr", "_stop")
 
     def __init__(self, **cfg: int) -> None:
         native = ffi.new("struct mrc_engine_cfg *")
         _fill(native, cfg)
-        self._pid = os.getpid()
+        self._forks = lib.mrc_fork_count()
         self._closed = False
         self._ptr = lib.mrc_pump_create(native)
         if self._ptr == ffi.NULL:
@@ -138,7 +140,7 @@ class Pump:
 
     @property
     def ptr(self) -> Any:
-        if os.getpid() != self._pid:
+        if lib.mrc_fork_count() != self._forks:
             raise MrcForkError(
                 "this object belongs to the process that made it; "
                 "after fork() a child needs a Context of its own"
@@ -154,7 +156,7 @@ class Pump:
     @property
     def foreign(self) -> bool:
         """In a forked child of the process that made it, which shares its descriptors."""
-        return os.getpid() != self._pid
+        return lib.mrc_fork_count() != self._forks
 
     @property
     def threaded(self) -> bool:
@@ -224,7 +226,12 @@ class Pump:
         return lib.mrc_pump_fd(self.ptr)
 
     def turn(self, budget: int) -> int:
-        return self._checked(lib.mrc_pump_turn(self.ptr, budget), "turn")
+        rc: int = lib.mrc_pump_turn(self.ptr, budget)
+        return rc if rc >= 0 else self._checked(rc, "turn")
+
+    def push(self) -> None:
+        """What was posted to leave later leaves now, in thread mode; a turn does so as well."""
+        self._checked(lib.mrc_pump_push(self.ptr), "push")
 
     def wait(self, timeout_ms: int) -> int:
         return self._checked(lib.mrc_pump_wait(self.ptr, timeout_ms), "wait")
@@ -305,7 +312,8 @@ class Pump:
         self._checked(lib.mrc_pump_cq_destroy(self.ptr, cq), "close completion queue")
 
     def cq_poll(self, cq: int, array: Any, size: int) -> int:
-        return self._checked(lib.mrc_pump_cq_poll(self.ptr, cq, array, size), "poll")
+        rc: int = lib.mrc_pump_cq_poll(self.ptr, cq, array, size)
+        return rc if rc >= 0 else self._checked(rc, "poll")
 
     def cq_overrun(self, cq: int) -> bool:
         return self._checked(lib.mrc_pump_cq_overrun(self.ptr, cq), "completion queue") != 0
@@ -337,6 +345,13 @@ class Pump:
         """How many were accepted, in order; 0 when the queue is full."""
         rc = lib.mrc_pump_post_send(self.ptr, qpn, array, count)
         return 0 if rc == lib.MRC_ERR_FULL else self._checked(rc, f"post to QP {qpn}")
+
+    def post(self, qpn: int, array: Any, when: int) -> bool:
+        """One work request, POST_NOW or POST_LATER; False: the queue is full."""
+        rc = lib.mrc_pump_post(self.ptr, qpn, array, 1, when)
+        if rc not in (1, lib.MRC_ERR_FULL):
+            self._checked(rc, f"post to QP {qpn}")
+        return rc == 1
 
     def post_recv(self, qpn: int, wr_ids: Sequence[int]) -> int:
         try:

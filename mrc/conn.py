@@ -160,7 +160,7 @@ class Connection(AsyncClosing):
     def _request(self, mr: MemoryRegion, remote: RemoteRegion, part: WriteArgs) -> SendWr:
         self._require_usable()
         self._require_own(mr)
-        return write_request(mr, remote, **part)
+        return write_request(self._transfer.next_id(), mr, remote, **part)
 
     @property
     def in_flight(self) -> int:

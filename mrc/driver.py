@@ -77,6 +77,7 @@ class Driver:
         self._ports: dict[Hashable, Port] = {}
         self._shared: dict[Hashable, _Shared] = {}
         self._scheduled = False
+        self._later = False  # something was posted that is to leave with this pass of the loop
         self._missed = 0  # flags that nobody was there for, perhaps
         self.prober = Prober(ctx, self.kick)
         self._carriers = Carriers(ctx.endpoint, self.loop)
@@ -172,6 +173,11 @@ class Driver:
         if not self.ctx.threaded:
             self._soon()
 
+    def push_soon(self) -> None:
+        """What was posted for later leaves at the end of this pass of the loop."""
+        self._later = True
+        self._soon()
+
     def _soon(self) -> None:
         if not self._scheduled:
             self._scheduled = True
@@ -181,8 +187,13 @@ class Driver:
         self._scheduled = False
         if self.ctx.attached is not self:  # closed, or no longer needed, meanwhile
             return
+        pump = self.ctx.pump
         try:
-            flags = self.ctx.pump.turn(0) | self._missed
+            if self._later:
+                self._later = False
+                if pump.threaded:
+                    pump.push()
+            flags = pump.turn(0) | self._missed
         except OSError as exc:
             self._detach()
             self._lose(exc)

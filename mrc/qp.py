@@ -72,7 +72,8 @@ class SendBatch:
 
     def put(self, index: int, wr: SendWr) -> None:
         """MrcUsageError when a field does not fit, or the batch has no such place."""
-        whole("index", index, 0, self.size - 1)
+        if index != 0:
+            whole("index", index, 0, self.size - 1)
         try:
             _SEND_WR.pack_into(self._bytes, index * _SEND_WR.size, *wr)
         except (struct.error, TypeError) as exc:
@@ -183,14 +184,28 @@ class QueuePair(Owned):
         return self._post(batch, 0, count)
 
     def _post_one(self, wr: SendWr) -> int:
-        """In a batch that no other thread uses: C reads it without the interpreter's lock."""
-        try:
-            batch = self._spare.pop()
-        except IndexError:
-            batch = SendBatch(1)
+        batch = self._spare_batch()
         try:
             batch.put(0, wr)
             return self._post(batch, 0, 1)
+        finally:
+            self._spare.append(batch)
+
+    def _spare_batch(self) -> SendBatch:
+        """One that no other thread uses: C reads it without the interpreter's lock."""
+        try:
+            return self._spare.pop()
+        except IndexError:
+            return SendBatch(1)
+
+    def post_at(self, wr: SendWr, when: int) -> None:
+        """For connections: this one POST_NOW or POST_LATER, and Pump.push() or turn() follows."""
+        self._require_open()
+        batch = self._spare_batch()
+        try:
+            batch.put(0, wr)
+            if not self.ctx.pump.post(self.qpn, batch.array, when):
+                raise MrcResourceError(f"send queue of QP {self.qpn} is full")
         finally:
             self._spare.append(batch)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypedDict
 
 from ._check import U32_MAX, whole
+from ._core import POST_LATER, POST_NOW
 from ._waits import Gate, Mailbox, limit
 from .bringup import RECV_ID, Half
 from .cq import WcBatch, work_completion
@@ -33,6 +34,7 @@ __all__ = ["Immediate", "Transfer", "WriteArgs", "write_request"]
 _ADDRESS_MAX = (1 << 64) - 1
 
 _SOLICITED = int(WcFlags.SOLICITED)
+_BOTH = SendFlags.SIGNALED | SendFlags.SOLICITED
 
 
 class Immediate(NamedTuple):
@@ -58,6 +60,7 @@ class WriteArgs(TypedDict, total=False):
 
 
 def write_request(
+    wr_id: int,
     mr: MemoryRegion,
     remote: RemoteRegion,
     *,
@@ -67,7 +70,7 @@ def write_request(
     imm: int | None = None,
     solicited: bool = False,
 ) -> SendWr:
-    """The work request of a write, its id still 0. MrcUsageError: it cannot be one."""
+    """The work request of a write. MrcUsageError: it cannot be one."""
     if not isinstance(remote, RemoteRegion):
         raise MrcUsageError(f"remote {remote!r:.60} is no RemoteRegion")
     for name, value in (("local_offset", local_offset), ("remote_offset", remote_offset)):
@@ -87,7 +90,7 @@ def write_request(
     if imm is not None:
         whole("imm", imm, 0, U32_MAX)
     return SendWr(
-        0,
+        wr_id,
         laddr,
         remote.addr + remote_offset,
         size,
@@ -95,7 +98,7 @@ def write_request(
         remote.rkey,
         imm or 0,
         WrOpcode.RDMA_WRITE if imm is None else WrOpcode.RDMA_WRITE_WITH_IMM,
-        SendFlags.SIGNALED | SendFlags.SOLICITED if solicited else SendFlags.SIGNALED,
+        _BOTH if solicited else SendFlags.SIGNALED,
     )
 
 
@@ -151,6 +154,11 @@ class Transfer:
             raise
         return await self._post(wr)
 
+    def next_id(self) -> int:
+        """For a work request: no other has it."""
+        self._wr_last += 1
+        return self._wr_last
+
     def write_nowait(self, wr: SendWr) -> asyncio.Future[WorkCompletion]:
         """Post at once. MrcResourceError: no room, or no credit, now."""
         with_imm = wr.opcode is WrOpcode.RDMA_WRITE_WITH_IMM
@@ -164,18 +172,19 @@ class Transfer:
 
     def _post(self, wr: SendWr) -> asyncio.Future[WorkCompletion]:
         """Hand over. The permits are held by the caller; given back when it cannot be done."""
-        self._wr_last += 1
+        first = not self._pending  # leaves at once; what follows gathers for the end of the pass
         try:
             self._slots.check()
-            self._qp.post_send(wr._replace(wr_id=self._wr_last))
+            self._qp.post_at(wr, POST_NOW if first else POST_LATER)
         except BaseException:
             self._slots.release()
             if wr.opcode is WrOpcode.RDMA_WRITE_WITH_IMM:
                 self._credits.release()
             raise
         done: asyncio.Future[WorkCompletion] = self._driver.loop.create_future()
-        self._pending[self._wr_last] = done
-        self._driver.kick()
+        self._pending[wr.wr_id] = done
+        if not first:
+            self._driver.push_soon()
         return done
 
     async def drain(self, timeout: float | None) -> None:

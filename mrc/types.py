@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum, IntFlag
+from typing import NamedTuple
 
 __all__ = [
     "Access",
@@ -278,8 +279,7 @@ class PathPlanes:
     pending: bool
 
 
-@dataclass(frozen=True, slots=True)
-class WorkCompletion:
+class WorkCompletion(NamedTuple):
     """One completion. `imm` is meaningful when WcFlags.WITH_IMM is set; `byte_len` in bytes."""
 
     wr_id: int

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #endif
 #include "mrc_clock.c"
+#include "mrc_fork.c"
 #include "mrc_io.c"
 #include "mrc_io_mem.c"
 #include "mrc_io_raw.c"

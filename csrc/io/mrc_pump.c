@@ -29,6 +29,7 @@ enum {
 /* A port whose pool is full may hold up the others for so long; then its packets count as lost. */
 #define PUMP_STALL_NS (10 * MRC_MSEC)
 #define PUMP_RETRY_NS (1 * MRC_MSEC)
+#define PUMP_EARLY_NS (2 * MRC_MSEC)
 
 /* ---- creation ---- */
 
@@ -45,7 +46,9 @@ struct mrc_pump *mrc_pump_create(const struct mrc_engine_cfg *cfg)
     if (p == NULL)
         return NULL;
     p->cfg = *cfg;
+    mrc_fork_watch();
     p->pid = getpid();
+    p->forks = mrc_fork_count();
     p->armed = MRC_NEVER;
     p->local_up = MRC_PLANES_ALL;
     atomic_flag_clear(&p->busy);
@@ -120,7 +123,7 @@ static int pump_retire(struct mrc_pump *p)
 int mrc_pump_close(struct mrc_pump *p)
 {
     /* A forked child closes its copies and leaves the shared epoll set alone. */
-    const bool owner = getpid() == p->pid;
+    const bool owner = mrc_fork_count() == p->forks;
     const int err = owner ? pump_retire(p) : MRC_OK;
     if (err < 0)
         return err;
@@ -204,7 +207,7 @@ static _Thread_local char pump_words[MRC_IO_ERROR_MAX];
 
 int mrc_pump_fork_guard(struct mrc_pump *p)
 {
-    if (getpid() == p->pid)
+    if (mrc_fork_count() == p->forks)
         return MRC_OK;
     snprintf(pump_words, sizeof pump_words,
              "this context belongs to process %d, which forked; a child must open its own",
@@ -450,6 +453,12 @@ static void pump_lanes_failed(struct mrc_pump *p, mrc_ns now)
     }
 }
 
+/* A timer that goes off too early, much later than now, costs less than taking each one back. */
+static bool pump_arms(const struct mrc_pump *p, mrc_ns when, mrc_ns now)
+{
+    return when < p->armed || (when > p->armed && p->armed < now + PUMP_EARLY_NS);
+}
+
 /* Set the timer; more: its time has come. */
 static void pump_arm(struct mrc_pump *p, struct pump_turn *t)
 {
@@ -463,7 +472,7 @@ static void pump_arm(struct mrc_pump *p, struct pump_turn *t)
     }
     if (when <= t->now)
         t->more = true;
-    else if (when != p->armed && mrc_clock_arm(p->timer_fd, when) == 0)
+    else if (pump_arms(p, when, t->now) && mrc_clock_arm(p->timer_fd, when) == 0)
         p->armed = when;
 }
 
@@ -497,14 +506,15 @@ int pump_turn_inside(struct mrc_pump *p, uint32_t budget, bool *moved)
            (p->event_head != p->event_tail ? MRC_TURN_EVENT : 0);
 }
 
-/* What is posted while the thread rests leaves at once, from the thread of whoever posts: nobody
- * has to be woken for it. The thread gets the rest, if it is much. */
-void pump_posted(struct mrc_pump *p)
+/* What leaves at once does so from the thread of whoever posts: nobody has to be woken for it. Who
+ * takes the turns gets the rest, if it is much. */
+void pump_posted(struct mrc_pump *p, int when)
 {
-    if (!pump_threaded(p) || !p->thread.resting || p->thread.stop) {
+    const bool others = pump_threaded(p) ? !p->thread.resting || p->thread.stop : when == MRC_POST;
+    if (others)
         pump_kick(p);
+    if (others || when == MRC_POST_LATER)
         return;
-    }
     struct pump_turn t = {.budget = PUMP_PUSH, .now = mrc_clock_now()};
     pump_tx(p, &t);
     for (uint32_t i = 0; i < p->port_count; i++)

@@ -6,6 +6,7 @@
 #define MRC_PUMP_H
 
 #include "../core/mrc_engine.h"
+#include "mrc_fork.h"
 #include "mrc_io.h"
 
 /* What mrc_pump_turn returns. */
@@ -16,6 +17,13 @@ enum {
     MRC_TURN_BLOCKED = 8, /* a socket is full; the descriptor will say when */
     MRC_TURN_EP = 16,     /* results of EV probes are waiting */
     MRC_TURN_NOTIFY = 32, /* a channel has something, or an asynchronous event came; thread mode */
+};
+
+/* When what mrc_pump_post takes leaves. */
+enum {
+    MRC_POST,       /* with the next turn, and the descriptor says so; in thread mode at once */
+    MRC_POST_NOW,   /* at once, from the thread that posts, up to 32 packets */
+    MRC_POST_LATER, /* with the next turn or mrc_pump_push, which the caller has promised */
 };
 
 struct mrc_pump;
@@ -100,6 +108,9 @@ int mrc_pump_qp_modify(struct mrc_pump *p, uint32_t qpn, const struct mrc_qp_att
 int mrc_pump_qp_query(struct mrc_pump *p, uint32_t qpn, struct mrc_qp_attr *attr, uint32_t mask);
 int mrc_pump_qp_destroy(struct mrc_pump *p, uint32_t qpn);
 int mrc_pump_post_send(struct mrc_pump *p, uint32_t qpn, const struct mrc_send_wr *wr, int n);
+int mrc_pump_post(struct mrc_pump *p, uint32_t qpn, const struct mrc_send_wr *wr, int n, int when);
+/* What was posted with MRC_POST_LATER leaves now. */
+int mrc_pump_push(struct mrc_pump *p);
 int mrc_pump_post_recv(struct mrc_pump *p, uint32_t qpn, const uint64_t *wr_id, int n);
 int mrc_pump_qp_stats(struct mrc_pump *p, uint32_t qpn, struct mrc_qp_stats *out);
 /* enum mrc_drop; UINT64_MAX: no such reason, or BUSY. */

@@ -67,6 +67,7 @@ struct pump_thread {
     bool stop;
     bool running;
     bool joinable;
+    atomic_int other_cpu; /* where the application last called from */
 };
 
 struct mrc_pump {
@@ -78,6 +79,7 @@ struct mrc_pump {
     atomic_uint waiters; /* threads in mrc_pump_wait, which sleeps outside */
     atomic_uint takers;  /* threads in pump_take, which are outside for a moment */
     pid_t pid;
+    unsigned forks; /* mrc_fork_count when it was made */
     int epoll_fd;
     int timer_fd;
     int kick_fd;
@@ -118,7 +120,7 @@ int pump_take(struct mrc_pump *p);
 /* A turn by the owner. moved: were there packets? */
 int pump_turn_inside(struct mrc_pump *p, uint32_t budget, bool *moved);
 /* Work was posted: send it, or see to it that somebody does. */
-void pump_posted(struct mrc_pump *p);
+void pump_posted(struct mrc_pump *p, int when);
 /* Lets the next one in and hands the result through. */
 int pump_leave(struct mrc_pump *p, int result);
 /* Makes the descriptors of the channels say what is waiting; pump_leave calls it. */

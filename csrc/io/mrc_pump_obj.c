@@ -250,13 +250,28 @@ int mrc_pump_qp_destroy(struct mrc_pump *p, uint32_t qpn)
 
 int mrc_pump_post_send(struct mrc_pump *p, uint32_t qpn, const struct mrc_send_wr *wr, int n)
 {
+    return mrc_pump_post(p, qpn, wr, n, MRC_POST);
+}
+
+int mrc_pump_post(struct mrc_pump *p, uint32_t qpn, const struct mrc_send_wr *wr, int n, int when)
+{
     const int err = pump_enter(p);
     if (err < 0)
         return err;
     const int done = mrc_qp_post_send(p->engine, qpn, wr, n);
     if (done > 0)
-        pump_posted(p);
+        pump_posted(p, when);
     return pump_leave(p, pump_refuse(p, done, "send queue"));
+}
+
+int mrc_pump_push(struct mrc_pump *p)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    if (mrc_engine_tx_pending(p->engine))
+        pump_posted(p, MRC_POST_NOW);
+    return pump_leave(p, MRC_OK);
 }
 
 int mrc_pump_post_recv(struct mrc_pump *p, uint32_t qpn, const uint64_t *wr_id, int n)

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,6 +36,7 @@ static void thread_pause(void)
 int pump_enter_between(struct mrc_pump *p)
 {
     struct pump_thread *t = &p->thread;
+    atomic_store_explicit(&t->other_cpu, sched_getcpu(), memory_order_relaxed);
     atomic_fetch_add(&t->waiting, 1);
     pthread_mutex_lock(&t->own);
     while (atomic_load(&t->next))
@@ -99,12 +101,12 @@ int pump_take(struct mrc_pump *p)
 /* ---- the thread ---- */
 
 /* Completions are told of once: those who did not poll them all know that there are more. So are
- * the events of channels, or one that nobody takes would wake the loop with every turn. */
-static void thread_tell(struct mrc_pump *p, int bits)
+ * the events of channels, or one that nobody takes would wake the loop with every turn. True: the
+ * application does not know yet. */
+static bool thread_news(struct mrc_pump *p, int bits)
 {
     struct pump_thread *t = &p->thread;
     const uint32_t pushed = mrc_cq_pushed(p->engine);
-    const uint64_t one = 1;
     const uint32_t async = mrc_engine_async_pushed(p->engine);
     uint32_t news = (uint32_t)bits & (MRC_TURN_EVENT | MRC_TURN_EP);
     if (pushed != t->told)
@@ -114,8 +116,14 @@ static void thread_tell(struct mrc_pump *p, int bits)
     t->told = pushed;
     t->told_async = async;
     t->noted = false;
-    if (news != 0 && (news & ~atomic_fetch_or(&t->ready, news)) != 0)
-        (void)!write(t->ready_fd, &one, sizeof one);
+    return news != 0 && (news & ~atomic_fetch_or(&t->ready, news)) != 0;
+}
+
+/* Not while we hold the mutex: whoever wakes up on the same core would only wait for it. */
+static void thread_tell(struct pump_thread *t)
+{
+    const uint64_t one = 1;
+    (void)!write(t->ready_fd, &one, sizeof one);
 }
 
 /* Until a turn is due. Nothing is missed: packets and the timer make the descriptor readable until
@@ -133,6 +141,12 @@ static void thread_rest(struct mrc_pump *p, mrc_ns spin_until)
     (void)poll(&fd, 1, -1);
 }
 
+/* On one core with the application, which it would keep from running. */
+static bool thread_shares(struct pump_thread *t)
+{
+    return sched_getcpu() == atomic_load_explicit(&t->other_cpu, memory_order_relaxed);
+}
+
 static void *thread_main(void *arg)
 {
     struct mrc_pump *p = arg;
@@ -145,15 +159,19 @@ static void *thread_main(void *arg)
         p->error[0] = '\0';
         const int bits = pump_turn_inside(p, THREAD_BUDGET, &moved);
         pump_signal(p);
-        thread_tell(p, bits);
+        const bool news = thread_news(p, bits);
         if (t->due || atomic_load(&t->waiting) != 0) {
+            if (news)
+                thread_tell(t);
             thread_give_way(t);
             continue;
         }
         if (moved)
-            spin_until = mrc_clock_now() + t->spin_ns;
+            spin_until = thread_shares(t) ? 0 : mrc_clock_now() + t->spin_ns;
         t->resting = true;
         pthread_mutex_unlock(&t->own);
+        if (news)
+            thread_tell(t);
         thread_rest(p, spin_until);
         atomic_store(&t->next, true);
         pthread_mutex_lock(&t->own);
@@ -188,6 +206,7 @@ static int thread_start(struct mrc_pump *p, uint32_t spin_us)
     if (t->ready_fd < 0)
         return errno;
     atomic_init(&t->waiting, 0);
+    atomic_init(&t->other_cpu, -1);
     atomic_init(&t->ready, 0);
     atomic_init(&t->next, false);
     pthread_mutexattr_t kind;

@@ -106,12 +106,12 @@ async def test_dynamic_mpr_needs_both(mem, here, there):
 @LOOP_ONLY  # looks between turns, and must see the window full
 async def test_dynamic_mpr_changes_what_the_peer_may_send(mem):
     """B.12: the window shrinks and grows beyond where it began, and the peer keeps to it."""
-    pair = await mem(dynamic_mpr=True, mpr=2, mpr_max=32, depth=4, cc="fixed", window=1 << 30)
+    pair = await mem(dynamic_mpr=True, mpr=2, mpr_max=32, depth=12, cc="fixed", window=1 << 30)
     local, remote = await pair.regions(bytearray(1 << 20), bytearray(1 << 20))
     for units in (2, 32, 1):
         pair.b.qp.modify(mrc.QpAttr(mpr_dest=units))
         await pair.a.write(local, remote, length=10, timeout=10)  # its answer carries the news
-        futures = [pair.a.write_nowait(local, remote) for _ in range(4)]
+        futures = [pair.a.write_nowait(local, remote) for _ in range(12)]  # more than a turn
         most = 0
         while not all(f.done() for f in futures):
             await asyncio.sleep(0)
