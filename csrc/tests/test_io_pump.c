@@ -131,6 +131,54 @@ TEST(pump_fd__readable_when_a_turn_is_due)
     pump_pair_close(&w);
 }
 
+/* A post that says so needs no turn, and asks for none; what may wait asks for none either. */
+TEST(pump_post__leaves_at_once_or_with_the_next_turn)
+{
+    struct pump_pair w = pump_pair_open(MRC_IO_UDP, NULL, 0);
+    struct end *e = &w.e[0];
+    struct mrc_qp_stats s;
+    struct mrc_wc wc[2];
+    const struct mrc_send_wr wr = {.laddr = (uint64_t)(uintptr_t)e->buf,
+                                   .raddr = (uint64_t)(uintptr_t)w.e[1].buf,
+                                   .length = 64,
+                                   .lkey = e->rkey,
+                                   .rkey = w.e[1].rkey,
+                                   .flags = MRC_SEND_SIGNALED};
+    while (pump_readable(e, 0)) /* what connecting left behind */
+        CHECK(mrc_pump_turn(e->p, 0) >= 0);
+    CHECK_EQ(mrc_pump_post(e->p, e->qpn, &wr, 1, MRC_POST_NOW), 1);
+    CHECK_EQ(mrc_pump_qp_stats(e->p, e->qpn, &s), 0);
+    CHECK_EQ(s.packets_sent, 1);
+    CHECK(!e->p->kicked);
+    CHECK_EQ(mrc_pump_post(e->p, e->qpn, &wr, 1, MRC_POST_LATER), 1);
+    CHECK_EQ(mrc_pump_qp_stats(e->p, e->qpn, &s), 0);
+    CHECK_EQ(s.packets_sent, 1);
+    CHECK(!e->p->kicked);
+    CHECK(mrc_pump_turn(e->p, 0) >= 0);
+    CHECK_EQ(mrc_pump_qp_stats(e->p, e->qpn, &s), 0);
+    CHECK_EQ(s.packets_sent, 2);
+    CHECK_EQ(pump_pair_run(&w, e, wc, 2), 2);
+    pump_pair_close(&w);
+}
+
+/* A time-out that is taken back leaves the timer alone, unless it would go off soon. */
+TEST(pump_arm__a_timer_is_not_taken_back_for_later_times)
+{
+    struct pump_pair w = pump_pair_open(MRC_IO_UDP, NULL, 0);
+    struct end *e = &w.e[0];
+    transfer(&w);
+    while (pump_readable(e, 0))
+        CHECK(mrc_pump_turn(e->p, 0) >= 0);
+    end_write(e, &w.e[1], 1, 0, 64);
+    CHECK(mrc_pump_turn(e->p, 0) >= 0);
+    const mrc_ns first = e->p->armed;
+    CHECK(first != MRC_NEVER);
+    struct mrc_wc wc;
+    CHECK_EQ(pump_pair_run(&w, e, &wc, 1), 1);
+    CHECK(e->p->armed <= first || mrc_clock_now() + 2 * MRC_MSEC >= first);
+    pump_pair_close(&w);
+}
+
 /* Datagrams that the port throws away are paid for as well, or a flood of them would hold a turn
  * for as long as it lasts. */
 TEST(pump_turn__a_flood_of_empty_datagrams_does_not_hold_it)

@@ -167,6 +167,34 @@ TEST(thread_post__clears_no_kick_of_others)
     pump_pair_close(&w);
 }
 
+/* What may wait gathers, whoever rests: it leaves together, or the promise was not kept. */
+TEST(thread_post__what_may_wait_leaves_with_the_push)
+{
+    struct pump_pair w = pair_of_threads(MRC_IO_UDP, 0);
+    struct end *e = &w.e[0];
+    struct mrc_wc wc[2];
+    struct mrc_qp_stats s;
+    const struct mrc_send_wr wr = {.laddr = (uint64_t)(uintptr_t)e->buf,
+                                   .raddr = (uint64_t)(uintptr_t)w.e[1].buf,
+                                   .length = SMALL,
+                                   .lkey = e->rkey,
+                                   .rkey = w.e[1].rkey,
+                                   .flags = MRC_SEND_SIGNALED};
+    CHECK(rested(e));
+    CHECK_EQ(pump_enter(e->p), 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(mrc_qp_post_send(e->p->engine, e->qpn, &wr, 1), 1);
+        pump_posted(e->p, MRC_POST_LATER);
+    }
+    CHECK(!e->p->kicked);
+    CHECK_EQ(mrc_qp_stats(e->p->engine, e->qpn, &s), 0);
+    CHECK_EQ(s.packets_sent, 0);
+    CHECK_EQ(pump_leave(e->p, 0), 0);
+    CHECK_EQ(mrc_pump_push(e->p), 0);
+    CHECK_EQ(collect(e, wc, 2), 2);
+    pump_pair_close(&w);
+}
+
 /* Every write is waited for, so a wake-up that is missed ends the test at its limit: for a write
  * that did not leave no timer runs. */
 static void one_by_one(uint8_t kind, uint32_t spin_us, uint32_t writes)
