@@ -5,9 +5,18 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import signal
 import warnings
 
 import pytest
+
+
+def pytest_configure() -> None:
+    """Signals are heeded, whoever runs the tests: what a shell or nohup ignores is inherited."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            heeded = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, heeded)
 
 
 @pytest.fixture

@@ -23,8 +23,8 @@ SAID_MAX = 1 << 16
 EAGER = -10
 
 
-def launch(place: Place, spec: FabricSpec, *, userns: bool | None = None) -> None:
-    """Build a lab in a process of its own; returns when it can be worked in.
+def launch(place: Place, spec: FabricSpec, *, userns: bool | None = None) -> int:
+    """Build a lab in a process of its own, whose number is returned when it can be worked in.
 
     FabricUnavailableError names what this machine refuses, FabricError anything else; then nothing
     is left. The same when this call is interrupted.
@@ -43,7 +43,7 @@ def launch(place: Place, spec: FabricSpec, *, userns: bool | None = None) -> Non
         _abandon(pid)
         raise
     if said.get("up"):
-        return
+        return pid
     _abandon(pid)
     if "missing" in said:
         raise FabricUnavailableError(said["missing"], said["hint"])

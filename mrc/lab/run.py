@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
@@ -83,7 +84,7 @@ def run_case(name: str, case: Case, lab: Lab, told: Callable[[int], None] | None
     jobs = jobs_of(case)
     marks = Marks(case, jobs[0].pair, jobs[0].src, jobs[0].dst)
     run = _run_facts(case, marks, lab.version)
-    launch(lab.place, spec_of(case.shape), userns=True if lab.userns else None)
+    keeper = launch(lab.place, spec_of(case.shape), userns=True if lab.userns else None)
     try:
         with Remote(lab.place) as remote:
             remote.ask("lease")
@@ -101,12 +102,12 @@ def run_case(name: str, case: Case, lab: Lab, told: Callable[[int], None] | None
                     for job in jobs
                 ]
     finally:
-        _remove(lab.place)
+        _remove(lab.place, keeper)
     story = Story(case, ends, played.zero_ns, played.stop_s)
     return _record(name, run, story, played)
 
 
-def _remove(place: Place) -> None:
+def _remove(place: Place, keeper: int) -> None:
     """Wait until the lab is gone: with its lease it goes by itself, without it is told to."""
     limit = time.monotonic() + _GONE_S
     while place.alive():
@@ -115,6 +116,7 @@ def _remove(place: Place) -> None:
         if time.monotonic() > limit:
             raise FabricError(f"the lab {place.name} does not end; its log: {place.log}")
         time.sleep(_PAUSE_S)
+    os.waitpid(keeper, 0)
     sweep()
 
 

@@ -238,3 +238,27 @@ def test_a_run_that_is_stopped_leaves_nothing(user, scenario, number):
         assert err.decode() == "mrc-lab: interrupted by SIGINT\n"
     wait_for(lambda: user.names() == [], "the lab is gone")
     wait_for(lambda: in_hosts(holder) == [], "its programs are gone")
+
+
+def test_a_run_behind_a_script_does_not_mind_its_ctrl_c(user, scenario, tmp_path):
+    """What a script starts with & has SIGINT ignored, and so has all that is started in turn."""
+    kept = tmp_path / "run.json"
+    behind = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"]
+    command = [*behind, *user.command, "run", str(scenario), "--json", str(kept), "--name", "r"]
+    with subprocess.Popen(
+        command, cwd=ROOT, env=user.env, stdout=subprocess.DEVNULL, start_new_session=True
+    ) as run:
+        try:
+            wait_for(lambda: user.names() == ["r"], "the lab is up")
+            holder = user.lab("r")["holder"]
+            wait_for(lambda: len(in_hosts(holder)) == 2, "its programs run")
+            os.killpg(run.pid, signal.SIGINT)
+            run.wait(START_S)
+        finally:
+            run.kill()
+    assert run.returncode == 0
+    record = load(kept.read_text())
+    assert record.run["failures"] == []
+    assert record.result["errors"] == 0
+    assert user.names() == []
+    assert in_hosts(holder) == []

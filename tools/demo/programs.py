@@ -72,7 +72,8 @@ class Program:
 
     async def stop(self) -> int:
         """Ask it to end, then insist."""
-        for number in (signal.SIGINT, signal.SIGKILL):
+        # Not SIGINT: who runs behind a script has it ignored, and with it all that is started.
+        for number in (signal.SIGTERM, signal.SIGKILL):
             if self.process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):
                     self.process.send_signal(number)
