@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 from tools.bench import peers
 from tools.bench.bare import CRC, LOAD, bare, bare_raw, longest_train, ping
 from tools.bench.experiments.groups import experiments
+from tools.bench.experiments.rows import spread
 from tools.bench.method import Group, Method, Target, Unit
 from tools.bench.ours import (
     application,
@@ -23,6 +25,8 @@ from tools.bench.ours import (
 
 FULL, SMALL_MTU, SMALL = 4096, 1024, 64
 """Bytes of data in a packet: path MTUs, and a small write."""
+TRAINS = ("1", "2", "4", "8", "16", "auto")
+"""What --train may be told; beyond 15 full packets it is no message that UDP can carry."""
 U = Unit
 BULK = (U.GBPS, U.LOSS, U.SEND, U.RECV, U.CPU)
 OURS = (*BULK, U.TRAIN)
@@ -107,17 +111,16 @@ def _raw() -> Group:
 
 
 def _trains() -> Group:
-    lengths = ("auto", "1", "8", "16")
     rows = (
         *(
-            Method(f"mrc-train-{n}", f"mrc-send --train {n}", command("--train", n))
-            for n in lengths
+            Method(f"mrc-train-{n}", f"mrc-send --train {n}", spread(command("--train", n)))
+            for n in TRAINS
         ),
-        _gso(16),
-        _gso(16, 8),
-        _single(16),
+        *(replace(loop, run=spread(loop.run)) for loop in (_gso(16), _gso(16, 8), _single(16))),
     )
-    return Group("trains", "Lengths of trains, 16 SRv6 lanes", "fabric", rows, OURS)
+    columns = (*OURS, U.UNEVEN, U.UNEVEN_MS)
+    title = "Lengths of trains, 16 SRv6 lanes"
+    return Group("trains", title, "fabric", rows, columns, overhead_s=5.5)
 
 
 def _evs() -> Group:

@@ -40,6 +40,10 @@ class Unit(StrEnum):
     """1: it was imported."""
     TRAIN = "train"
     """Packets in one message to the kernel, on average."""
+    UNEVEN = "uneven %"
+    """Of the bytes of a path within 1 MB sent: standard deviation, of the mean."""
+    UNEVEN_MS = "of 1 ms %"
+    """The same within a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)

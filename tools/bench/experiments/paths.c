@@ -3,10 +3,11 @@
  *
  *   paths PORT [-n PATHS] [-p SPORT] [-t SECONDS] [-w WINDOW-KB] [-u WINDOW-US]
  *
- * Path i has source port SPORT + i; an outer IPv6 header may precede the one with UDP. Windows of
- * bytes and windows of time are filled one after the other; of each the coefficient of variation of
- * the bytes per path counts, and the busiest path's share of the mean. Headers alone are looked at.
- * Prints medians as one JSON object. */
+ * It counts from SKIP_MS after the first message until SECONDS after it. Path i has source port
+ * SPORT + i; an outer IPv6 header may precede the one with UDP. Windows of bytes and windows of
+ * time are filled one after the other; of each the coefficient of variation of the bytes per path
+ * counts, and the busiest path's share of the mean. Headers alone are looked at. Prints medians as
+ * one JSON object. */
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <math.h>
@@ -19,7 +20,8 @@ enum {
     WINDOWS_MAX = 1 << 16,
     SNAP_BYTES = 96,
     IPV6_BYTES = 40,
-    SKIP_MS = 300, /* of the start */
+    SKIP_MS = 300, /* after the first message: slow start */
+    STOP_MS = 100, /* before the end: what drains */
 };
 
 struct windows {
@@ -106,13 +108,13 @@ static void paths_watch(int fd, const struct options *o)
     struct sockaddr_ll from[LOOP_BATCH_MAX];
     struct mmsghdr msgs[LOOP_BATCH_MAX];
     struct iovec iov[LOOP_BATCH_MAX];
+    static uint64_t all[PATHS_MAX];
     uint64_t messages = 0;
     uint64_t bytes = 0;
     double until = 0; /* end of the window of time */
-    const double begin = loop_now() + SKIP_MS / 1e3;
-    const double end = begin + o->loop.seconds;
-    double now;
-    while ((now = loop_now()) < end) {
+    double begin = 0; /* of counting; 0: nothing seen */
+    double end = loop_now() + LOOP_FIRST_MS / 1e3;
+    while (loop_now() < end) {
         for (int i = 0; i < LOOP_BATCH_MAX; i++) {
             iov[i] = (struct iovec){buf[i], SNAP_BYTES};
             msgs[i].msg_hdr = (struct msghdr){.msg_name = &from[i],
@@ -128,17 +130,24 @@ static void paths_watch(int fd, const struct options *o)
             poll(&p, 1, 10);
             continue;
         }
-        for (int i = 0; i < n && now > begin; i++) {
+        for (int i = 0; i < n; i++) {
             const int path =
                 from[i].sll_pkttype == PACKET_OUTGOING ? paths_of(buf[i], SNAP_BYTES, o) : -1;
             if (path < 0)
                 continue;
             const double when = paths_when(&msgs[i].msg_hdr);
+            if (begin == 0) {
+                begin = when + SKIP_MS / 1e3;
+                end = loop_now() + o->loop.seconds - STOP_MS / 1e3;
+            }
+            if (when < begin)
+                continue;
             if (when >= until) {
                 paths_close(&by_time, o->loop.sockets);
                 until = when + o->window_s;
             }
             messages++;
+            all[path] += msgs[i].msg_len;
             bytes += msgs[i].msg_len;
             paths_add(&by_time, path, msgs[i].msg_len);
             paths_add(&by_bytes, path, msgs[i].msg_len);
@@ -146,11 +155,15 @@ static void paths_watch(int fd, const struct options *o)
                 paths_close(&by_bytes, o->loop.sockets);
         }
     }
-    printf("{\"messages\": %llu, \"bytes\": %llu, \"seconds\": %.6f, \"windows\": %d, "
-           "\"cov_bytes\": %.5f, \"most_bytes\": %.5f, \"cov_time\": %.5f, \"most_time\": %.5f}\n",
-           (unsigned long long)messages, (unsigned long long)bytes, o->loop.seconds, by_bytes.count,
+    printf("{\"messages\": %llu, \"bytes\": %llu, \"windows\": %d, "
+           "\"cov_bytes\": %.5f, \"most_bytes\": %.5f, \"cov_time\": %.5f, \"most_time\": %.5f, "
+           "\"each\": [",
+           (unsigned long long)messages, (unsigned long long)bytes, by_bytes.count,
            paths_median(by_bytes.cov, by_bytes.count), paths_median(by_bytes.most, by_bytes.count),
            paths_median(by_time.cov, by_time.count), paths_median(by_time.most, by_time.count));
+    for (int i = 0; i < o->loop.sockets; i++)
+        printf("%s%llu", i > 0 ? ", " : "", (unsigned long long)all[i]);
+    puts("]}");
 }
 
 int main(int argc, char **argv)

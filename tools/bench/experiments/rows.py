@@ -8,9 +8,19 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.bench.bare import BARE, RINGS, URING, WAKE, WORK, one_way, round_trips
-from tools.bench.link import SPORT_BASE, pinned
-from tools.bench.method import Place, Run, Sample
+from tools.bench.bare import (
+    BARE,
+    PATHS,
+    RINGS,
+    UDP_PORT,
+    URING,
+    WAKE,
+    WORK,
+    one_way,
+    round_trips,
+)
+from tools.bench.link import SPORT_BASE, BenchError, pinned
+from tools.bench.method import Place, Run, Sample, Unit
 from tools.scorecard.process import Process
 
 LANES = 16
@@ -77,6 +87,28 @@ def frames(payload: int, way: str, train: int, batch: int) -> Run:
     """Sends whole frames over the veth; the receiver is that of the bare loops."""
     gives = (RINGS, [*_lanes(train, batch), "-m", way, "-d", DEVICE, "-e", MAC, "-f", FROM])
     return lambda place: one_way(place, payload, (BARE, _gro(train)), gives)
+
+
+def spread(run: Run, paths: int = LANES) -> Run:
+    """``run``, and then once more while what it sends is looked at: how even its paths are.
+
+    The second time counts for evenness only, the first for all else: looking costs time.
+    """
+
+    def again(place: Place) -> Sample:
+        link, sample = place.link, run(place)
+        watch = [str(PATHS), str(UDP_PORT), "-n", str(paths), "-p", str(SPORT_BASE)]
+        watch += ["-t", str(place.seconds)]
+        with Process.running("watcher", link.sender(watch)) as watcher:
+            watcher.wait_ready()
+            run(place)
+            seen = watcher.result(20)
+        if not seen["windows"]:
+            raise BenchError("too little was sent to tell how even it is")
+        figures = {Unit.UNEVEN: 100 * seen["cov_bytes"], Unit.UNEVEN_MS: 100 * seen["cov_time"]}
+        return Sample(sample.figures | figures, sample.detail | {"paths": seen})
+
+    return again
 
 
 def hand(way: str) -> Run:
