@@ -25,6 +25,8 @@ EXPERIMENTS = {
     "kernel": ("bare-gso15,uring-gso15,uring-zc15,uring-recv,zerocopy15,headers-only", Unit.GBPS),
     "steps": ("bare-gso15,steps-window-1m", Unit.GBPS),
     "steps1": ("bare-single,steps1-answers", Unit.GBPS),
+    "steps64": ("bare-gso16,steps64-window-1m", Unit.GBPS),
+    "srv6": ("bare-raw,srv6-single,srv6-gso15", Unit.GBPS),
     "rings": ("bare-single,packet-single,packet-ring,packet-gso15,ring-gso15,xdp", Unit.GBPS),
     "wake": ("bare-ping,ping-uring,ping-futex,ping-spin-eventfd,ping-spin-both,hand-eventfd",
              Unit.P50),

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from mrc.lab import Fabric, FabricSpec, Mode
 from mrc.lab.client import HolderClient
-from mrc.lab.config import TABLE_BASE, UDP
+from mrc.lab.config import TABLE_BASE, UDP, host_ns, links
 from mrc.lab.fabric import tcp_listens
+from mrc.lab.plan import Path as Route
 from tools.scorecard.roads import plane_address, road_lines
 
 JUMBO = 9500
@@ -25,6 +26,7 @@ JUMBO = 9500
 STANDARD = 1500
 
 IPV4 = ("192.0.2.1", "192.0.2.2")
+MACS = {"a": "02:00:00:00:00:01", "b": "02:00:00:00:00:02"}
 SPORT_BASE = 49152
 LANES_MAX = 256
 RULE_PREF = 900
@@ -56,6 +58,10 @@ class Link:
     """The receiver's, for tools that know no IPv6; empty where there is none."""
     outer: tuple[str, ...] = ()
     """uSID carriers to the receiver's raw socket; empty where there is no SRv6."""
+    roads: tuple[str, ...] = ()
+    """For whole frames, by path: ``DEVICE/MAC`` of the next hop, with ``/OUTER`` for SRv6."""
+    source: str = ""
+    """The sender's address, for those."""
     profiles: tuple[Path, ...] = ()
     """EV profiles of the sender and the receiver with the same carriers."""
 
@@ -139,14 +145,15 @@ def veth(mtu: int) -> Iterator[Link]:
             for host, own in zip(hosts, IPV4, strict=True):
                 output(host(["ip", "addr", "add", f"{own}/24", "dev", "v"]))
             to = "fd0b::2"
-            yield Link(f"veth {mtu}", *hosts, to, to, netdev, ipv4_address=IPV4[1])
+            road = f"v/{MACS['b']}"
+            yield Link(f"veth {mtu}", *hosts, to, to, netdev, ipv4_address=IPV4[1], roads=(road,),
+                       source="fd0b::1")  # fmt: skip
     finally:
         holder.close()
 
 
 def _join(holder: HolderClient, mtu: int) -> None:
-    mac = {"a": "02:00:00:00:00:01", "b": "02:00:00:00:00:02"}
-    ends = [f"name v mtu {mtu} address {mac[n]} netns {holder.path(n)}" for n in "ab"]
+    ends = [f"name v mtu {mtu} address {MACS[n]} netns {holder.path(n)}" for n in "ab"]
     holder.batch("a", "ip", [f"link add {ends[0]} type veth peer {ends[1]}"])
     address = {"a": "fd0b::1", "b": "fd0b::2"}
     for name, other in ("ab", "ba"):
@@ -158,7 +165,7 @@ def _join(holder: HolderClient, mtu: int) -> None:
                 "link set lo up",
                 f"addr add {address[name]}/64 dev v nodad",
                 "link set v up",
-                f"neigh replace {address[other]} lladdr {mac[other]} dev v nud permanent",
+                f"neigh replace {address[other]} lladdr {MACS[other]} dev v nud permanent",
             ],
         )
 
@@ -197,8 +204,16 @@ def fabric() -> Iterator[Link]:
                 str(plane_address(1, 1)),
                 netdev,
                 outer=tuple(str(path.raw_carrier) for path in a.paths()),
+                roads=tuple(_road(spec, path) for path in a.paths()),
+                source=str(a.address),
                 profiles=profiles,
             )
+
+
+def _road(spec: FabricSpec, path: Route) -> str:
+    device = f"plane{path.plane}"
+    first = next(w for w in links(spec) if (w.a.ns, w.a.dev) == (host_ns(path.src), device))
+    return f"{device}/{first.b.mac}/{path.kernel_carrier}"
 
 
 def wait_listening(link: Link, port: int, ended: Callable[[], bool]) -> None:

@@ -6,6 +6,8 @@ No row is wanted to be anything: all are ratios to the bare loops of the same ro
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from tools.bench.bare import PING, WAKE, bare, bare_raw, longest_train, ping
 from tools.bench.experiments.rows import (
     frames,
@@ -19,7 +21,7 @@ from tools.bench.experiments.rows import (
     work,
 )
 from tools.bench.method import Group, Method, Unit, nothing_missing
-from tools.bench.ours import command
+from tools.bench.ours import application, command
 
 FULL, SMALL, LANES = 4096, 64, 16
 TRAIN = longest_train(FULL)
@@ -59,14 +61,21 @@ def _kernel() -> Group:
     return Group("kernel", title, "fabric", rows, COLUMNS, against=(GSO, SINGLE))
 
 
-def _steps(name: str, title: str, base: Method, shape: tuple[int, int], ours: Method) -> Group:
-    """What a transport cannot leave out, one thing after the other; the last row is ours.
+class Shape(NamedTuple):
+    """What leaves a sender."""
 
-    ``shape``: datagrams in a train, trains in a call.
-    """
+    payload: int
+    train: int
+    """Datagrams in one."""
+    batch: int
+    """Trains in a call."""
+
+
+def _steps(name: str, title: str, shape: Shape, base: Method, ours: Method) -> Group:
+    """What a transport cannot leave out, one thing after the other; the last row is ours."""
 
     def step(row: str, what: str, recv: str, send: str) -> Method:
-        return Method(f"{name}-{row}", what, work(FULL, *shape, recv, send))
+        return Method(f"{name}-{row}", what, work(*shape, recv, send))
 
     rows = (
         base,
@@ -79,7 +88,22 @@ def _steps(name: str, title: str, base: Method, shape: tuple[int, int], ours: Me
         ours,
     )
     against = (base.name, f"{name}-answers", f"{name}-window-1m")
-    return Group(name, title, "fabric", rows, COLUMNS, against=against)
+    return Group(name, title, "fabric" if shape.payload == FULL else "veth", rows, COLUMNS,
+                 against=against)  # fmt: skip
+
+
+def _srv6() -> Group:
+    rows = (
+        _gso(),
+        Method("bare-raw", "the bare raw loop: outer headers of our own", bare_raw(FULL)),
+        Method("srv6-single", "the same headers by AF_PACKET, 16 a call",
+               frames(FULL, "call", 1, 16), no_ring("call")),
+        Method(f"srv6-gso{TRAIN}", "and trains", nothing,
+               never("the kernel drops a train in an outer header that is not its own: it would cut"
+                     " it before the device, and takes it for no tunnel")),
+    )  # fmt: skip
+    title = "Outer headers of our own past the raw socket, 16 SRv6 paths"
+    return Group("srv6", title, "fabric", rows, COLUMNS, against=("bare-raw", GSO))
 
 
 def _rings() -> Group:
@@ -135,11 +159,19 @@ def experiments() -> list[Group]:
     """All of them, in the order in which they run."""
     bulk = Method("mrc", "mrc-send as it is", command())
     spray = Method("mrc-single", "mrc-send --train 1", command("--train", "1"))
+    small = Method("mrc-c", "an application in C on the pump",
+                   application("-s", str(SMALL), "-d", "1024"))  # fmt: skip
+    tiny = Method("bare-gso16", "the bare GSO loop, trains of 16",
+                  bare(SMALL, lanes=LANES, train=16, batch=1))  # fmt: skip
+    left = "cannot leave out, 16"
     return [
         _kernel(),
-        _steps("steps", "What bulk cannot leave out, 16 SRv6 lanes", _gso(), (TRAIN, 1), bulk),
-        _steps("steps1", "What single packets cannot leave out, 16 SRv6 lanes", _single(),
-               (1, 16), spray),
+        _srv6(),
+        _steps("steps", f"What bulk {left} SRv6 lanes", Shape(FULL, TRAIN, 1), _gso(), bulk),
+        _steps("steps1", f"What single packets {left} SRv6 lanes", Shape(FULL, 1, 16), _single(),
+               spray),
+        _steps("steps64", f"What writes of 64 bytes {left} lanes", Shape(SMALL, 16, 1), tiny,
+               small),
         _rings(),
         _wake(),
     ]  # fmt: skip

@@ -2,16 +2,18 @@
 /* Past the socket: whole frames, built here, handed to the device. The receiver is bare.c's.
  *
  *   rings can call|ring|xdp         why not; nothing when it can
- *   rings send ADDR PORT -f FROM -d DEVICE -e MAC [-m call|ring|xdp] [-t SECONDS] [-s BYTES]
+ *   rings send ADDR PORT -f FROM -r DEVICE/MAC[/OUTER],... [-m call|ring|xdp] [-t SECONDS] [-s
+ * BYTES]
  *                        [-n SOURCE-PORTS] [-b BATCH] [-k SEGMENTS] [-p SPORT]
  *
  *   call  AF_PACKET, sendmmsg past the queueing discipline
  *   ring  AF_PACKET's ring of frames in memory that is shared with the kernel
  *   xdp   AF_XDP, copy mode, frames of two descriptors; single datagrams only
  *
- * A batch is one system call. Data are copied into shared memory here: they never lie there by
- * themselves. Nobody computes checksums, as with the sockets: the device is told to. Prints one
- * JSON object. */
+ * Source port i takes road i: a device, the next hop, and the address of an outer IPv6 header if
+ * there is to be one; `call` may have several roads. A batch is one system call. Data are copied
+ * into shared memory here: they never lie there by themselves. Nobody computes checksums, as with
+ * the sockets: the device is told to. Prints one JSON object. */
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/if_xdp.h>
@@ -28,6 +30,7 @@ enum {
     UDP_BYTES = 8,
     UDP_AT = ETH_HLEN + IPV6_BYTES,
     HEADERS = UDP_AT + UDP_BYTES,
+    HEADERS_MAX = HEADERS + IPV6_BYTES,
     GSO_UDP = 5, /* VIRTIO_NET_HDR_GSO_UDP_L4, which older headers lack */
     RING_BYTES = 8 << 20,
     BLOCK_BYTES = 1 << 16,
@@ -37,20 +40,31 @@ enum {
 enum way { CALL, RING, XDP, WAYS };
 static const char *const names[WAYS] = {"call", "ring", "xdp"};
 
+struct road {
+    int ifindex;
+    uint8_t mac[ETH_ALEN];
+    bool wrapped;
+    struct in6_addr outer;
+};
+
 struct options {
     struct loop_options loop;
     enum way way;
     struct in6_addr from;
     struct in6_addr to;
     uint16_t port;
-    const char *device;
-    uint8_t mac[ETH_ALEN];
+    int roads;
+    struct road roads_of[LOOP_SOCKETS_MAX];
 };
 
 struct frame {
-    struct virtio_net_hdr vnet;
-    uint8_t headers[HEADERS];
-} __attribute__((packed));
+    struct sockaddr_ll to;
+    size_t len; /* of headers */
+    struct {
+        struct virtio_net_hdr vnet;
+        uint8_t headers[HEADERS_MAX];
+    } __attribute__((packed)) head;
+};
 
 static uint8_t message[LOOP_MESSAGE_MAX];
 
@@ -63,52 +77,64 @@ static uint16_t rings_sum(const uint8_t *p, size_t n, uint32_t sum)
     return (uint16_t)sum;
 }
 
-/* What precedes the data of a frame with this source port. The checksum is begun: the device, or
- * whoever takes the frame, is to end it. */
-static void rings_frame(struct frame *f, const struct options *o, int sport)
+static uint8_t *rings_ip(uint8_t *at, size_t len, uint8_t next, const struct in6_addr *from,
+                         const struct in6_addr *to)
 {
-    const size_t data = (size_t)(o->loop.size_bytes * o->loop.segments);
-    const uint16_t udp_len = (uint16_t)(UDP_BYTES + data);
-    uint8_t *ip = f->headers + ETH_HLEN;
+    at[0] = 0x60;
+    at[4] = (uint8_t)(len >> 8);
+    at[5] = (uint8_t)len;
+    at[6] = next;
+    at[7] = 64;
+    memcpy(at + 8, from, sizeof *from);
+    memcpy(at + 24, to, sizeof *to);
+    return at + IPV6_BYTES;
+}
+
+/* What precedes the data of a frame of this lane. The checksum is begun: the device, or whoever
+ * takes the frame, is to end it. */
+static void rings_frame(struct frame *f, const struct options *o, int lane)
+{
+    const struct road *road = &o->roads_of[lane % o->roads];
+    const size_t len = UDP_BYTES + (size_t)(o->loop.size_bytes * o->loop.segments);
+    uint8_t *at = f->head.headers;
     memset(f, 0, sizeof *f);
-    memcpy(f->headers, o->mac, ETH_ALEN);
-    f->headers[6] = 0x02; /* a local address; nobody asks for it */
-    f->headers[12] = ETH_P_IPV6 >> 8;
-    f->headers[13] = ETH_P_IPV6 & 255;
-    ip[0] = 0x60;
-    ip[4] = (uint8_t)(udp_len >> 8);
-    ip[5] = (uint8_t)udp_len;
-    ip[6] = IPPROTO_UDP;
-    ip[7] = 64;
-    memcpy(ip + 8, &o->from, sizeof o->from);
-    memcpy(ip + 24, &o->to, sizeof o->to);
-    const uint16_t sum = rings_sum(ip + 8, 32, (uint32_t)udp_len + IPPROTO_UDP);
-    const uint16_t udp[4] = {htons((uint16_t)sport), htons(o->port), htons(udp_len), htons(sum)};
-    memcpy(f->headers + UDP_AT, udp, sizeof udp);
-    f->vnet.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM;
-    f->vnet.csum_start = UDP_AT;
-    f->vnet.csum_offset = 6;
-    f->vnet.hdr_len = HEADERS;
+    f->to = (struct sockaddr_ll){
+        .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IPV6), .sll_ifindex = road->ifindex};
+    memcpy(at, road->mac, ETH_ALEN);
+    at[6] = 0x02; /* a local address; nobody asks for it */
+    at[12] = ETH_P_IPV6 >> 8;
+    at[13] = ETH_P_IPV6 & 255;
+    at += ETH_HLEN;
+    if (road->wrapped)
+        at = rings_ip(at, IPV6_BYTES + len, IPPROTO_IPV6, &o->from, &road->outer);
+    at = rings_ip(at, len, IPPROTO_UDP, &o->from, &o->to);
+    const uint16_t sum = rings_sum(at - 32, 32, (uint32_t)len + IPPROTO_UDP);
+    const uint16_t udp[4] = {htons((uint16_t)(o->loop.sport + lane)), htons(o->port),
+                             htons((uint16_t)len), htons(sum)};
+    memcpy(at, udp, sizeof udp);
+    f->len = (size_t)(at - f->head.headers) + UDP_BYTES;
+    f->head.vnet.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM;
+    f->head.vnet.csum_start = (uint16_t)(f->len - UDP_BYTES);
+    f->head.vnet.csum_offset = 6;
+    f->head.vnet.hdr_len = (uint16_t)f->len;
     if (o->loop.segments > 1) {
-        f->vnet.gso_type = GSO_UDP;
-        f->vnet.gso_size = (uint16_t)o->loop.size_bytes;
+        f->head.vnet.gso_type = GSO_UDP;
+        f->head.vnet.gso_size = (uint16_t)o->loop.size_bytes;
     }
 }
 
-static int rings_packet(const struct options *o)
+/* Bytes before the data as a packet socket wants them. */
+static size_t rings_head_len(const struct frame *f) { return sizeof f->head.vnet + f->len; }
+
+static int rings_packet(const struct frame *frames)
 {
     int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0); /* 0: it receives nothing */
-    const struct sockaddr_ll at = {.sll_family = AF_PACKET,
-                                   .sll_protocol = htons(ETH_P_IPV6),
-                                   .sll_ifindex = (int)if_nametoindex(o->device)};
     if (fd < 0)
         loop_die("packet socket");
     loop_set(fd, SOL_PACKET, PACKET_QDISC_BYPASS, 1, "PACKET_QDISC_BYPASS");
     loop_set(fd, SOL_PACKET, PACKET_VNET_HDR, 1, "PACKET_VNET_HDR");
     loop_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, LOOP_SNDBUF_BYTES);
-    if (at.sll_ifindex == 0)
-        loop_die("interface");
-    if (bind(fd, (const struct sockaddr *)&at, sizeof at) != 0)
+    if (bind(fd, (const struct sockaddr *)&frames[0].to, sizeof frames[0].to) != 0)
         loop_die("bind");
     return fd;
 }
@@ -125,7 +151,7 @@ static void rings_done(struct counts *c, const struct options *o, int n)
 
 static void rings_call(const struct options *o, struct frame *frames, struct counts *c)
 {
-    const int fd = rings_packet(o);
+    const int fd = rings_packet(frames);
     struct mmsghdr msgs[LOOP_BATCH_MAX] = {0};
     struct iovec iov[LOOP_BATCH_MAX][2];
     const size_t data = (size_t)(o->loop.size_bytes * o->loop.segments);
@@ -133,9 +159,12 @@ static void rings_call(const struct options *o, struct frame *frames, struct cou
     const double start = loop_now();
     do {
         for (int i = 0; i < o->loop.batch; i++) {
-            iov[i][0] = (struct iovec){&frames[lane], sizeof frames[lane]};
+            iov[i][0] = (struct iovec){&frames[lane].head, rings_head_len(&frames[lane])};
             iov[i][1] = (struct iovec){message, data};
-            msgs[i].msg_hdr = (struct msghdr){.msg_iov = iov[i], .msg_iovlen = 2};
+            msgs[i].msg_hdr = (struct msghdr){.msg_name = &frames[lane].to,
+                                              .msg_namelen = sizeof frames[lane].to,
+                                              .msg_iov = iov[i],
+                                              .msg_iovlen = 2};
             lane = lane + 1 == o->loop.sockets ? 0 : lane + 1;
         }
         rings_done(c, o, sendmmsg(fd, msgs, (unsigned)o->loop.batch, 0));
@@ -145,7 +174,7 @@ static void rings_call(const struct options *o, struct frame *frames, struct cou
 
 static void rings_ring(const struct options *o, struct frame *frames, struct counts *c)
 {
-    const int fd = rings_packet(o);
+    const int fd = rings_packet(frames);
     const unsigned each = o->loop.segments > 1 ? BLOCK_BYTES : FRAME_BYTES;
     const struct tpacket_req req = {.tp_block_size = BLOCK_BYTES,
                                     .tp_block_nr = RING_BYTES / BLOCK_BYTES,
@@ -168,9 +197,10 @@ static void rings_ring(const struct options *o, struct frame *frames, struct cou
             if (__atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE) != TP_STATUS_AVAILABLE)
                 break;
             uint8_t *p = (uint8_t *)(h + 1); /* 32 bytes: TPACKET_ALIGN adds none */
-            memcpy(p, &frames[lane], sizeof frames[lane]);
-            memcpy(p + sizeof frames[lane], message, data);
-            h->tp_len = (uint32_t)(sizeof frames[lane] + data);
+            const size_t head = rings_head_len(&frames[lane]);
+            memcpy(p, &frames[lane].head, head);
+            memcpy(p + head, message, data);
+            h->tp_len = (uint32_t)(head + data);
             __atomic_store_n(&h->tp_status, TP_STATUS_SEND_REQUEST, __ATOMIC_RELEASE);
             at = at + 1 == req.tp_frame_nr ? 0 : at + 1;
             lane = lane + 1 == o->loop.sockets ? 0 : lane + 1;
@@ -188,7 +218,7 @@ static void rings_xdp(const struct options *o, struct frame *frames, struct coun
 {
     struct xsk x;
     int lane = 0;
-    if (!xsk_open(&x) || !xsk_bind(&x, if_nametoindex(o->device)))
+    if (!xsk_open(&x) || !xsk_bind(&x, (unsigned)frames[0].to.sll_ifindex))
         loop_die("AF_XDP");
     const double start = loop_now();
     do {
@@ -201,7 +231,7 @@ static void rings_xdp(const struct options *o, struct frame *frames, struct coun
             if (!xsk_next(&x, whole, UDP_AT, &head, &tail))
                 break;
             const size_t first = whole < XSK_HEAD_BYTES ? whole : XSK_HEAD_BYTES;
-            memcpy(head, frames[lane].headers, HEADERS);
+            memcpy(head, frames[lane].head.headers, HEADERS);
             memcpy(head + HEADERS, message, first - HEADERS);
             memcpy(tail, message, whole - first);
             lane = lane + 1 == o->loop.sockets ? 0 : lane + 1;
@@ -231,13 +261,26 @@ static enum way rings_way(const char *name)
     exit(1);
 }
 
-static void rings_mac(const char *text, uint8_t mac[ETH_ALEN])
+/* DEVICE/MAC[/OUTER],... */
+static void rings_roads(char *list, struct options *o)
 {
-    if (sscanf(text, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &mac[0], &mac[1], &mac[2], &mac[3], &mac[4],
-               &mac[5]) == ETH_ALEN)
-        return;
-    fprintf(stderr, "rings: %s: no MAC address\n", text);
-    exit(1);
+    char *next;
+    for (char *word = strtok_r(list, ",", &next); word != NULL; word = strtok_r(NULL, ",", &next)) {
+        struct road *r = &o->roads_of[o->roads++ % LOOP_SOCKETS_MAX];
+        char *rest;
+        const char *device = strtok_r(word, "/", &rest);
+        const char *mac = strtok_r(NULL, "/", &rest);
+        const char *outer = strtok_r(NULL, "/", &rest);
+        r->ifindex = device != NULL ? (int)if_nametoindex(device) : 0;
+        r->wrapped = outer != NULL;
+        if (r->ifindex == 0 || mac == NULL || o->roads > LOOP_SOCKETS_MAX ||
+            sscanf(mac, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &r->mac[0], &r->mac[1], &r->mac[2],
+                   &r->mac[3], &r->mac[4], &r->mac[5]) != ETH_ALEN ||
+            (outer != NULL && inet_pton(AF_INET6, outer, &r->outer) != 1)) {
+            fputs("rings: -r DEVICE/MAC[/OUTER],...\n", stderr);
+            exit(1);
+        }
+    }
 }
 
 int main(int argc, char **argv)
@@ -245,7 +288,7 @@ int main(int argc, char **argv)
     static struct frame frames[LOOP_SOCKETS_MAX];
     static void (*const send_by[WAYS])(const struct options *, struct frame *,
                                        struct counts *) = {rings_call, rings_ring, rings_xdp};
-    struct options o = {.loop = LOOP_DEFAULTS};
+    static struct options o = {.loop = LOOP_DEFAULTS};
     struct counts c = {0};
     int opt;
     if (argc == 3 && strcmp(argv[1], "can") == 0) {
@@ -257,10 +300,9 @@ int main(int argc, char **argv)
         return 1;
     }
     o.port = (uint16_t)loop_number(argv[3], 1, 65535);
-    while ((opt = getopt(argc - 3, argv + 3, LOOP_LETTERS "f:d:e:m:")) != -1) {
+    while ((opt = getopt(argc - 3, argv + 3, LOOP_LETTERS "f:r:m:")) != -1) {
         switch (opt) {
-        case 'd': o.device = optarg; break;
-        case 'e': rings_mac(optarg, o.mac); break;
+        case 'r': rings_roads(optarg, &o); break;
         case 'm': o.way = rings_way(optarg); break;
         case 'f':
             if (inet_pton(AF_INET6, optarg, &o.from) != 1)
@@ -272,13 +314,14 @@ int main(int argc, char **argv)
         }
     }
     loop_check(&o.loop);
-    if (o.device == NULL || (o.way == XDP && o.loop.segments > 1) ||
+    const bool one = o.roads == 1 && !o.roads_of[0].wrapped;
+    if (o.roads == 0 || (o.way != CALL && !one) || (o.way == XDP && o.loop.segments > 1) ||
         (o.loop.segments == 1 && o.loop.size_bytes > FRAME_BYTES - 256)) {
-        fputs("rings: no device, or more than the way can carry\n", stderr);
+        fputs("rings: no road, or more than the way can carry\n", stderr);
         return 1;
     }
     for (int i = 0; i < o.loop.sockets; i++)
-        rings_frame(&frames[i], &o, o.loop.sport + i);
+        rings_frame(&frames[i], &o, i);
     send_by[o.way](&o, frames, &c);
     loop_print(&c);
     return 0;

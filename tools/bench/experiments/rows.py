@@ -24,8 +24,6 @@ from tools.bench.method import Place, Run, Sample, Unit
 from tools.scorecard.process import Process
 
 LANES = 16
-DEVICE, MAC, FROM = "v", "02:00:00:00:00:02", "fd0b::1"
-"""Of the veth of link.py: the sender's interface and address, the receiver's hardware address."""
 
 
 @functools.cache
@@ -84,9 +82,14 @@ def work(payload: int, train: int, batch: int, recv: str = "", send: str = "") -
 
 
 def frames(payload: int, way: str, train: int, batch: int) -> Run:
-    """Sends whole frames over the veth; the receiver is that of the bare loops."""
-    gives = (RINGS, [*_lanes(train, batch), "-m", way, "-d", DEVICE, "-e", MAC, "-f", FROM])
-    return lambda place: one_way(place, payload, (BARE, _gro(train)), gives)
+    """Sends whole frames, with an outer header on a fabric; the receiver is the bare loops'."""
+
+    def run(place: Place) -> Sample:
+        roads = ["-r", ",".join(place.link.roads), "-f", place.link.source]
+        gives = (RINGS, [*_lanes(train, batch), "-m", way, *roads])
+        return one_way(place, payload, (BARE, _gro(train)), gives)
+
+    return run
 
 
 def spread(run: Run, paths: int = LANES) -> Run:
