@@ -146,11 +146,14 @@ static void engine_rx_trimmed(struct mrc_engine *e, const struct mrc_rx_pkt *p, 
     mrc_engine_touch(e, q);
 }
 
-/* H29: which EV of which peer breaks packets? The QP decides whether it believes this one. */
+/* Its iCRC is wrong. H29: which EV of which peer breaks packets? The QP decides whether it believes
+ * this one. */
 static void engine_rx_broken(struct mrc_engine *e, const struct mrc_rx_pkt *p, mrc_ns now)
 {
     struct mrc_pkt pkt;
-    if (mrc_wire_decode(&pkt, p->bytes, p->len, false) != MRC_WIRE_OK ||
+    e->env.drops[MRC_DROP_ICRC]++;
+    if (e->env.icrc_skip_percent == 0 ||
+        mrc_wire_decode(&pkt, p->bytes, p->len, false) != MRC_WIRE_OK ||
         (mrc_opcode_flags(pkt.opcode) & MRC_OPF_DATA) == 0)
         return;
     struct mrc_qp *q = mrc_engine_qp(e, pkt.dqp);
@@ -204,9 +207,7 @@ static void engine_rx_one(struct mrc_engine *e, struct engine_flow *f, const str
     }
     f->begin = engine_icrc_begin(e, p);
     if (!engine_icrc_ok(e, p, f->begin)) {
-        e->env.drops[MRC_DROP_ICRC]++;
-        if (e->env.icrc_skip_percent != 0)
-            engine_rx_broken(e, p, now);
+        engine_rx_broken(e, p, now);
         return;
     }
     struct mrc_pkt *const pkt = &f->pkt;
@@ -245,12 +246,15 @@ static bool engine_rx_next(struct mrc_engine *e, struct engine_flow *f, const st
 {
     const struct mrc_rx_pkt *l = f->last;
     if (p->len != l->len || p->udp_len != l->udp_len || p->tclass != l->tclass || p->outer_ce ||
-        p->dport != l->dport || p->bytes[0] != MRC_OP_WRITE_MIDDLE ||
-        memcmp(p->src, l->src, 16) != 0 || memcmp(p->dst, l->dst, 16) != 0)
+        p->dport != l->dport || memcmp(p->src, l->src, 16) != 0 ||
+        memcmp(p->dst, l->dst, 16) != 0 || !mrc_wire_follows(&f->pkt, l->bytes, p->bytes))
         return false;
     const uint32_t begin = p->sport == l->sport ? f->begin : engine_icrc_begin(e, p);
-    if (!engine_icrc_ok(e, p, begin) || !mrc_wire_follows(&f->pkt, l->bytes, p->bytes))
-        return false;
+    if (!engine_icrc_ok(e, p, begin)) { /* *f does not know of it */
+        engine_rx_broken(e, p, now);
+        return true;
+    }
+    mrc_wire_follow(&f->pkt, l->bytes, p->bytes);
     f->begin = begin;
     f->last = p;
     if (mrc_qp_rx_middle(f->q, &f->pkt, mrc_wire_ev(p->flow_label, p->sport), now)) {

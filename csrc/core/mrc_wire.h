@@ -153,28 +153,32 @@ static inline void mrc_wire_middle(uint8_t hdr[MRC_HDR_MAX], uint32_t psn, bool 
 }
 
 /* Is this such a header: that of a packet in the middle of the message that `before` belongs to, of
- * the same length and, but for PSN, address, AR and timestamp, the same? Then *p, decoded from
- * `before`, which has no immediate, is made what decoding `bytes` gives. */
-static inline bool mrc_wire_follows(struct mrc_pkt *p, const uint8_t *before, const uint8_t *bytes)
+ * the same length and, but for PSN, address, AR and timestamp, the same? *p is decoded from
+ * `before`, which has no immediate. */
+static inline bool mrc_wire_follows(const struct mrc_pkt *p, const uint8_t *before,
+                                    const uint8_t *bytes)
+{
+    const size_t reth = (size_t)(p->payload - before) - 16; /* the last of the headers */
+    return bytes[0] == MRC_OP_WRITE_MIDDLE && memcmp(before + 1, bytes + 1, 4) == 0 &&
+           memcmp(before + 4, bytes + 4, 4) == 0 && ((before[8] ^ bytes[8]) & 0x7F) == 0 &&
+           memcmp(before + MRC_BTH_LEN, bytes + MRC_BTH_LEN, 4) == 0 &&
+           (!p->ts || memcmp(before + reth - 2, bytes + reth - 2, 2) == 0) &&
+           memcmp(before + reth + 8, bytes + reth + 8, 8) == 0;
+}
+
+/* Then *p is made what decoding `bytes` gives. */
+static inline void mrc_wire_follow(struct mrc_pkt *p, const uint8_t *before, const uint8_t *bytes)
 {
     const size_t len = (size_t)(p->payload - before);
-    const size_t reth = len - 16; /* the last of the headers */
-    if (bytes[0] != MRC_OP_WRITE_MIDDLE || memcmp(before + 1, bytes + 1, 4) != 0 ||
-        memcmp(before + 4, bytes + 4, 4) != 0 || ((before[8] ^ bytes[8]) & 0x7F) != 0 ||
-        memcmp(before + MRC_BTH_LEN, bytes + MRC_BTH_LEN, 4) != 0 ||
-        memcmp(before + reth + 8, bytes + reth + 8, 8) != 0)
-        return false;
-    if (p->ts) {
-        if (memcmp(before + reth - 2, bytes + reth - 2, 2) != 0)
-            return false;
+    const size_t reth = len - 16;
+    const uint32_t a_psn = mrc_get32(bytes + 8);
+    if (p->ts)
         p->tx_timestamp = mrc_get16(bytes + reth - 4);
-    }
     p->opcode = MRC_OP_WRITE_MIDDLE;
-    p->a = (bytes[8] & 0x80) != 0;
-    p->psn = mrc_get24(bytes + 9);
+    p->a = a_psn >> 31 != 0;
+    p->psn = a_psn & 0xFFFFFF;
     p->va = mrc_get64(bytes + reth);
     p->payload = bytes + len;
-    return true;
 }
 
 /* Entropy from the fields that carry it (A.12): flow label low 16 bits, UDP source port. */

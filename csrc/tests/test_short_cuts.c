@@ -257,6 +257,7 @@ TEST(wire_follows__as_decoded)
         CHECK_EQ(mrc_wire_decode(&p, a[0], sizeof a[0], false), MRC_WIRE_OK);
         if (!mrc_wire_follows(&p, a[0], a[1]))
             continue;
+        mrc_wire_follow(&p, a[0], a[1]);
         followed++;
         CHECK_EQ(mrc_wire_decode(&whole, a[1], sizeof a[1], false), MRC_WIRE_OK);
         CHECK_MEM(&p, &whole, sizeof p);
