@@ -112,10 +112,9 @@ void mrc_cc_on_nack(struct mrc_cc *cc, uint32_t bytes, bool trimmed, bool rtt_va
 
 void mrc_cc_on_loss(struct mrc_cc *cc, uint32_t bytes, mrc_ns now)
 {
-    (void)now;
     cc->inflight -= bytes;
     if (cc->cfg.kind == MRC_CC_NSCC)
-        mrc_nscc_on_loss(cc, bytes);
+        mrc_nscc_on_loss(cc, bytes, now);
 }
 
 void mrc_cc_on_go_back(struct mrc_cc *cc, uint32_t bytes, mrc_ns rtt, mrc_ns now)

@@ -13,6 +13,13 @@ static const double NSCC_BDP_FACTOR = 1.5;
 static const double NSCC_QA_GATE_MAX = 32.0;
 /* No round trip is believed that is shorter than this share of the configured one, or than this. */
 enum { NSCC_BASE_SHARE = 16, NSCC_BASE_FLOOR_NS = 2000 };
+/* The ceiling where nobody knows the fabric (ADR 121). */
+enum { NSCC_ROOM_MAX = 4 };                      /* times the default */
+static const double NSCC_ROOM_NS = 3e6;          /* what is delivered in this time may be out */
+static const double NSCC_RATE_MEMORY_NS = 8e6;   /* over which the rate is averaged, */
+static const mrc_ns NSCC_RATE_PERIOD = MRC_MSEC; /* from samples no shorter than this */
+static const mrc_ns NSCC_HOLD_MIN_NS = MRC_SEC;  /* after a loss it stays as it is */
+static const mrc_ns NSCC_HOLD_MAX_NS = 64 * MRC_SEC;
 
 static double nscc_max(double a, double b) { return a > b ? a : b; }
 static double nscc_min(double a, double b) { return a < b ? a : b; }
@@ -96,7 +103,57 @@ void mrc_nscc_init(struct mrc_cc *cc, const struct mrc_cc_cfg *asked, mrc_ns now
     n->scale_rtt_ns = n->base_rtt_ns;
     n->follow_rtt = asked->base_rtt_ns != 0;
     n->follow_wnd = n->follow_rtt && asked->max_cwnd_bytes == 0;
+    if (asked->base_rtt_ns == 0 && asked->link_bps == 0 && asked->max_cwnd_bytes == 0)
+        n->least_wnd = n->max_wnd;
+    n->rate_since = n->rate_turn = n->room_at = now;
 }
+
+/* ---- the ceiling where nobody knows the fabric (ADR 121) ---- */
+
+/* Something was lost, marked or refused: what is out may be more than a queue holds. Each time that
+ * growing ended so before it had lasted as long as the pause before, the next pause is twice as
+ * long. */
+static void nscc_room_ends(struct mrc_cc *cc, mrc_ns now)
+{
+    struct mrc_nscc *n = &cc->nscc;
+    if (!(n->least_wnd > 0.0))
+        return;
+    if (now >= n->room_at)
+        n->room_hold = now - n->room_at < n->room_hold
+                           ? mrc_min64(2 * n->room_hold, NSCC_HOLD_MAX_NS)
+                           : NSCC_HOLD_MIN_NS;
+    n->room_at = now + n->room_hold;
+    n->max_wnd = n->least_wnd;
+    n->cwnd = nscc_min(n->cwnd, n->max_wnd);
+}
+
+/* Between two hosts that are fast, the round trip is the time they take for their turns, and a
+ * window of one turn makes them wait for each other. A longer round trip may as well be a queue of
+ * the network; so the window is never more than what is delivered in NSCC_ROOM_NS, which on a slow
+ * fabric is less than the default.
+ *
+ * SACKs come by the turn, so a sample is from the end of one turn to the end of another. */
+static void nscc_room(struct mrc_cc *cc, const struct mrc_cc_sack *s)
+{
+    struct mrc_nscc *n = &cc->nscc;
+    if (!(n->least_wnd > 0.0))
+        return;
+    if (s->marked || s->penalty != 0)
+        nscc_room_ends(cc, s->now);
+    if (s->now != n->rate_turn && n->rate_turn - n->rate_since >= NSCC_RATE_PERIOD) {
+        const double took_ns = (double)(n->rate_turn - n->rate_since);
+        n->rate += (n->rate_bytes / took_ns - n->rate) * took_ns / (took_ns + NSCC_RATE_MEMORY_NS);
+        n->rate_bytes = 0.0;
+        n->rate_since = n->rate_turn;
+        if (s->now >= n->room_at)
+            n->max_wnd = nscc_max(n->least_wnd,
+                                  nscc_min(n->rate * NSCC_ROOM_NS, NSCC_ROOM_MAX * n->least_wnd));
+    }
+    n->rate_bytes += (double)s->new_bytes;
+    n->rate_turn = s->now;
+}
+
+/* ---- base RTT and delay ---- */
 
 /* E.3 step 3: the shortest round trip seen is the base, and the ceiling follows it. But a peer has
  * a say in what is measured, one lie would stand for ever, and all QPs of the controller live by
@@ -161,6 +218,13 @@ static bool nscc_period_over(struct mrc_nscc *n, mrc_ns now)
     return true;
 }
 
+/* What the gate of quick adapt is a share of: that the ceiling has been raised is no reason to find
+ * that little was delivered. */
+static double nscc_qa_wnd(const struct mrc_nscc *n)
+{
+    return n->least_wnd > 0.0 ? n->least_wnd : n->max_wnd;
+}
+
 /* Quick adapt (E.3): once per base_rtt + T, fall to what was really delivered. */
 static bool nscc_quick_adapt(struct mrc_cc *cc, bool loss, bool marked, double delay_ns, mrc_ns now)
 {
@@ -174,7 +238,7 @@ static bool nscc_quick_adapt(struct mrc_cc *cc, bool loss, bool marked, double d
     } else if (nscc_period_over(n, now)) {
         const bool reason = n->trigger_qa || loss || delay_ns > (double)c->qa_threshold_ns;
         if (n->qa_endtime != 0 && reason &&
-            n->achieved_bytes < n->max_wnd / nscc_exp2(c->qa_gate)) {
+            n->achieved_bytes < nscc_qa_wnd(n) / nscc_exp2(c->qa_gate)) {
             n->cwnd = nscc_max(n->achieved_bytes, (double)c->mtu_bytes);
             n->bytes_to_ignore = (double)cc->inflight;
             n->bytes_ignored = 0.0;
@@ -266,6 +330,7 @@ static void nscc_sack(struct mrc_cc *cc, const struct mrc_cc_sack *s)
     n->received_bytes += bytes;
     n->achieved_bytes += bytes;
     n->marks |= s->marked;
+    nscc_room(cc, s);
     const bool limited = nscc_penalty(cc, s);
     if (!s->rtt_valid)
         return;
@@ -303,6 +368,7 @@ void mrc_nscc_on_nack(struct mrc_cc *cc, uint32_t bytes, bool trimmed, bool rtt_
                       mrc_ns now)
 {
     struct mrc_nscc *n = &cc->nscc;
+    nscc_room_ends(cc, now);
     if (rtt_valid)
         nscc_base_rtt(cc, rtt);
     if (!trimmed)
@@ -321,9 +387,10 @@ void mrc_nscc_on_go_back(struct mrc_cc *cc, uint32_t bytes, mrc_ns rtt, mrc_ns n
 {
     struct mrc_nscc *n = &cc->nscc;
     if ((double)rtt <= n->base_rtt_ns + (double)cc->cfg.target_delay_ns) {
-        mrc_nscc_on_loss(cc, bytes);
+        mrc_nscc_on_loss(cc, bytes, now);
         return;
     }
+    nscc_room_ends(cc, now);
     n->bytes_ignored += (double)bytes; /* as of any loss */
     if (now - n->last_dec <= rtt)
         return;
@@ -334,8 +401,9 @@ void mrc_nscc_on_go_back(struct mrc_cc *cc, uint32_t bytes, mrc_ns rtt, mrc_ns n
     n->last_dec = now;
 }
 
-void mrc_nscc_on_loss(struct mrc_cc *cc, uint32_t bytes)
+void mrc_nscc_on_loss(struct mrc_cc *cc, uint32_t bytes, mrc_ns now)
 {
+    nscc_room_ends(cc, now);
     cc->nscc.bytes_ignored += (double)bytes;
     nscc_shrink(cc, bytes);
 }
