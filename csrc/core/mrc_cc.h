@@ -70,18 +70,17 @@ struct mrc_nscc { /* E.2, doubles; no libm */
     mrc_ns last_dec;
     bool trigger_qa;
     bool increase;
-    bool follow_rtt;   /* scale_rtt_ns follows base_rtt_ns */
-    bool follow_wnd;   /* max_wnd follows too */
-    bool marks;        /* a mark has come */
-    mrc_ns qa_turn;    /* the turn in which the period of quick adapt ended; 0: it has not */
-    double gbn_wnd;    /* mode rc: ceiling since a go-back halved the window; 0: none */
-    double least_wnd;  /* the ceiling that is found never falls below this; 0: it was given */
-    double rate;       /* bytes per ns that arrive, on average */
-    double rate_bytes; /* of the sample under way, */
-    mrc_ns rate_since; /* which began then */
-    mrc_ns rate_turn;  /* the last turn that brought a SACK */
-    mrc_ns room_at;    /* before, the ceiling does not grow */
-    mrc_ns room_hold;  /* how long the last pause was */
+    bool follow_rtt;      /* scale_rtt_ns follows base_rtt_ns */
+    bool follow_wnd;      /* max_wnd follows too */
+    bool marks;           /* a mark has come */
+    mrc_ns qa_turn;       /* the turn in which the period of quick adapt ended; 0: it has not */
+    double gbn_wnd;       /* mode rc: ceiling since a go-back halved the window; 0: none */
+    double least_wnd;     /* the ceiling that is found never falls below this; 0: it was given */
+    double room_delay_ns; /* the least of the period under way, */
+    double room_used;     /* the most that was out in it, */
+    mrc_ns room_since;    /* which began then */
+    mrc_ns room_at;       /* before, the ceiling does not grow */
+    mrc_ns room_hold;     /* how long the last pause was */
 };
 
 struct mrc_cc {

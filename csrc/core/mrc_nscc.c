@@ -14,11 +14,13 @@ static const double NSCC_QA_GATE_MAX = 32.0;
 /* No round trip is believed that is shorter than this share of the configured one, or than this. */
 enum { NSCC_BASE_SHARE = 16, NSCC_BASE_FLOOR_NS = 2000 };
 /* The ceiling where nobody knows the fabric (ADR 121). */
-enum { NSCC_ROOM_MAX = 4 };                      /* times the default */
-static const double NSCC_ROOM_NS = 3e6;          /* what is delivered in this time may be out */
-static const double NSCC_RATE_MEMORY_NS = 8e6;   /* over which the rate is averaged, */
-static const mrc_ns NSCC_RATE_PERIOD = MRC_MSEC; /* from samples no shorter than this */
-static const mrc_ns NSCC_HOLD_MIN_NS = MRC_SEC;  /* after a loss it stays as it is */
+static const double NSCC_ROOM_MAX = 4.0;         /* times the default */
+static const double NSCC_ROOM_STEP = 1.0 / 16.0; /* in one period */
+static const double NSCC_ROOM_USED = 0.75;       /* of the ceiling, or it is not in the way */
+static const double NSCC_ROOM_QUEUE = 4.0;       /* times the target: a delay that is a queue */
+static const double NSCC_ROOM_DRAIN = 0.75;      /* of the default, after it was too much */
+static const mrc_ns NSCC_ROOM_PERIOD = 2 * MRC_MSEC;
+static const mrc_ns NSCC_HOLD_MIN_NS = MRC_SEC; /* after a loss */
 static const mrc_ns NSCC_HOLD_MAX_NS = 64 * MRC_SEC;
 
 static double nscc_max(double a, double b) { return a > b ? a : b; }
@@ -91,24 +93,14 @@ bool mrc_nscc_defaults(struct mrc_cc_cfg *c)
     return true;
 }
 
-void mrc_nscc_init(struct mrc_cc *cc, const struct mrc_cc_cfg *asked, mrc_ns now)
-{
-    struct mrc_nscc *n = &cc->nscc;
-    n->max_wnd = (double)cc->cfg.max_cwnd_bytes;
-    n->cwnd =
-        nscc_min(n->max_wnd, nscc_default_wnd(&cc->cfg, (double)cc->cfg.base_rtt_ns)); /* H41 */
-    n->last_adjust = now;
-    n->last_dec = now;
-    n->base_rtt_ns = (double)cc->cfg.base_rtt_ns;
-    n->scale_rtt_ns = n->base_rtt_ns;
-    n->follow_rtt = asked->base_rtt_ns != 0;
-    n->follow_wnd = n->follow_rtt && asked->max_cwnd_bytes == 0;
-    if (asked->base_rtt_ns == 0 && asked->link_bps == 0 && asked->max_cwnd_bytes == 0)
-        n->least_wnd = n->max_wnd;
-    n->rate_since = n->rate_turn = n->room_at = now;
-}
-
 /* ---- the ceiling where nobody knows the fabric (ADR 121) ---- */
+
+static void nscc_room_begin(struct mrc_nscc *n, mrc_ns now)
+{
+    n->room_since = now;
+    n->room_delay_ns = 1e18;
+    n->room_used = 0.0;
+}
 
 /* Something was lost, marked or refused: what is out may be more than a queue holds. Each time that
  * growing ended so before it had lasted as long as the pause before, the next pause is twice as
@@ -123,37 +115,55 @@ static void nscc_room_ends(struct mrc_cc *cc, mrc_ns now)
                            ? mrc_min64(2 * n->room_hold, NSCC_HOLD_MAX_NS)
                            : NSCC_HOLD_MIN_NS;
     n->room_at = now + n->room_hold;
+    if (n->max_wnd > n->least_wnd) /* below, so that what is too much can drain */
+        n->cwnd = nscc_min(n->cwnd, NSCC_ROOM_DRAIN * n->least_wnd);
     n->max_wnd = n->least_wnd;
-    n->cwnd = nscc_min(n->cwnd, n->max_wnd);
 }
 
-/* Between two hosts that are fast, the round trip is the time they take for their turns, and a
- * window of one turn makes them wait for each other. A longer round trip may as well be a queue of
- * the network; so the window is never more than what is delivered in NSCC_ROOM_NS, which on a slow
- * fabric is less than the default.
- *
- * SACKs come by the turn, so a sample is from the end of one turn to the end of another. */
-static void nscc_room(struct mrc_cc *cc, const struct mrc_cc_sack *s)
+/* Between two hosts that are fast a round trip is the time they take for their turns, and with a
+ * window of one turn they wait for each other. In a queue of the network all packets wait: of those
+ * of a period the one that waited least says whether it is a queue. While it is not, and the window
+ * is used, the ceiling grows. */
+static void nscc_room(struct mrc_cc *cc, const struct mrc_cc_sack *s, double delay_ns)
 {
     struct mrc_nscc *n = &cc->nscc;
     if (!(n->least_wnd > 0.0))
         return;
-    if (s->marked || s->penalty != 0)
-        nscc_room_ends(cc, s->now);
-    if (s->now != n->rate_turn && n->rate_turn - n->rate_since >= NSCC_RATE_PERIOD) {
-        const double took_ns = (double)(n->rate_turn - n->rate_since);
-        n->rate += (n->rate_bytes / took_ns - n->rate) * took_ns / (took_ns + NSCC_RATE_MEMORY_NS);
-        n->rate_bytes = 0.0;
-        n->rate_since = n->rate_turn;
-        if (s->now >= n->room_at)
-            n->max_wnd = nscc_max(n->least_wnd,
-                                  nscc_min(n->rate * NSCC_ROOM_NS, NSCC_ROOM_MAX * n->least_wnd));
+    n->room_delay_ns = nscc_min(n->room_delay_ns, delay_ns);
+    n->room_used = nscc_max(n->room_used, (double)(cc->inflight + s->new_bytes));
+    if (s->now - n->room_since < NSCC_ROOM_PERIOD)
+        return;
+    const bool queue = n->room_delay_ns >= NSCC_ROOM_QUEUE * (double)cc->cfg.target_delay_ns;
+    const bool grow = !queue && n->room_used >= NSCC_ROOM_USED * n->max_wnd;
+    if (s->now >= n->room_at) {
+        const double most = NSCC_ROOM_MAX * n->least_wnd;
+        n->max_wnd *= grow ? 1.0 + NSCC_ROOM_STEP : 1.0 - NSCC_ROOM_STEP;
+        n->max_wnd = nscc_max(n->least_wnd, nscc_min(n->max_wnd, most));
     }
-    n->rate_bytes += (double)s->new_bytes;
-    n->rate_turn = s->now;
+    nscc_room_begin(n, s->now);
 }
 
-/* ---- base RTT and delay ---- */
+/* ---- creation ---- */
+
+void mrc_nscc_init(struct mrc_cc *cc, const struct mrc_cc_cfg *asked, mrc_ns now)
+{
+    struct mrc_nscc *n = &cc->nscc;
+    n->max_wnd = (double)cc->cfg.max_cwnd_bytes;
+    n->cwnd =
+        nscc_min(n->max_wnd, nscc_default_wnd(&cc->cfg, (double)cc->cfg.base_rtt_ns)); /* H41 */
+    n->last_adjust = now;
+    n->last_dec = now;
+    n->base_rtt_ns = (double)cc->cfg.base_rtt_ns;
+    n->scale_rtt_ns = n->base_rtt_ns;
+    n->follow_rtt = asked->base_rtt_ns != 0;
+    n->follow_wnd = n->follow_rtt && asked->max_cwnd_bytes == 0;
+    if (asked->base_rtt_ns == 0 && asked->link_bps == 0 && asked->max_cwnd_bytes == 0)
+        n->least_wnd = n->max_wnd;
+    n->room_at = now;
+    nscc_room_begin(n, now);
+}
+
+/* ---- round trips ---- */
 
 /* E.3 step 3: the shortest round trip seen is the base, and the ceiling follows it. But a peer has
  * a say in what is measured, one lie would stand for ever, and all QPs of the controller live by
@@ -330,12 +340,14 @@ static void nscc_sack(struct mrc_cc *cc, const struct mrc_cc_sack *s)
     n->received_bytes += bytes;
     n->achieved_bytes += bytes;
     n->marks |= s->marked;
-    nscc_room(cc, s);
+    if (s->marked || s->penalty != 0)
+        nscc_room_ends(cc, s->now);
     const bool limited = nscc_penalty(cc, s);
     if (!s->rtt_valid)
         return;
     nscc_base_rtt(cc, s->rtt_ns);
     const double delay_ns = nscc_max((double)s->rtt_ns - n->base_rtt_ns, 0.0);
+    nscc_room(cc, s, delay_ns);
     nscc_avg_delay(cc, delay_ns, s->marked);
     if (nscc_quick_adapt(cc, false, s->marked, delay_ns, s->now))
         return;

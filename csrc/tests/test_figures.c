@@ -234,3 +234,54 @@ TEST(figure__late_turns_do_not_close_the_window)
     CHECK(least > open / 2);
     fig_close(f);
 }
+
+/* ---- the ceiling that is found where nobody knows the fabric (ADR 121) ---- */
+
+/* Four paths of 2.5 Gbit/s whose queues hold the default window, and not much more: looking for
+ * room there costs next to nothing, and nothing is gained. */
+TEST(figure__looking_for_room_that_is_not_there_costs_next_to_nothing)
+{
+    struct fig_cfg c = fig_defaults();
+    c.rate_bps = 2500000000;
+    c.queue_bytes = 300000;
+    struct fig *f = fig_open(&c);
+    fig_run(f, 2500 * MRC_MSEC);
+    const struct mrc_qp_stats s = world_stats(f->w, &f->w->flow[0]);
+    const double share = fig_rate(f, 100 * MRC_MSEC, 2500 * MRC_MSEC) / fig_capacity(&c);
+    const double lost = (double)s.packets_retransmitted / (double)s.packets_sent;
+    say(&nets[0], "short queues: share of the wire", share);
+    say(&nets[0], "short queues: lost, percent", 100 * lost);
+    CHECK(s.packets_retransmitted > 0); /* it did look */
+    CHECK(lost < 0.0005);
+    CHECK(share >= 0.985);
+    fig_close(f);
+}
+
+/* Where the paths are the bottleneck, a longer queue is all there is to be had. */
+TEST(figure__no_room_is_found_in_a_queue_of_the_network)
+{
+    const struct fig_cfg c = fig_defaults();
+    struct fig *f = fig_open(&c);
+    for (int i = 0; i < 50; i++) {
+        fig_run(f, 10 * MRC_MSEC);
+        CHECK_EQ(mrc_cc_max_wnd(f->w->host[0].cc[1]), 937500);
+    }
+    fig_close(f);
+}
+
+/* Two hosts that take long turns on a fast network: there is room, and it is worth something. */
+TEST(figure__room_is_found_where_turns_are_long)
+{
+    struct fig_cfg c = fig_defaults();
+    c.rate_bps = 5000000000;
+    c.queue_bytes = 1250000;
+    c.turn_ns = 600 * MRC_USEC;
+    struct fig *f = fig_open(&c);
+    fig_run(f, 20 * MRC_MSEC);
+    const double before = fig_rate(f, 0, 20 * MRC_MSEC);
+    fig_run(f, 180 * MRC_MSEC);
+    const double after = fig_rate(f, 100 * MRC_MSEC, 200 * MRC_MSEC);
+    say(&nets[0], "long turns: times the rate of the default window", after / before);
+    CHECK(after > 1.3 * before);
+    fig_close(f);
+}
