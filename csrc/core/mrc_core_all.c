@@ -4,6 +4,7 @@
 #include "mrc_icrc.c"
 #include "mrc_bits.c"
 #include "mrc_heap.c"
+#include "mrc_pool.c"
 #include "mrc_wire.c"
 #include "mrc_mr.c"
 #include "mrc_cq.c"

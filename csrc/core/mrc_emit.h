@@ -9,6 +9,7 @@
 #include "mrc_icrc.h"
 #include "mrc_mr.h"
 #include "mrc_path.h"
+#include "mrc_pool.h"
 #include "mrc_rxload.h"
 #include "mrc_trace.h"
 
@@ -30,6 +31,7 @@ struct mrc_env {
     bool service_time;     /* reflected timestamps are moved by our dwell time (H11) */
     uint8_t tclass_no_trim;
     struct mrc_async async;
+    struct mrc_pool pool; /* of what QPs need only while they are busy */
 };
 
 /* One per QP: where its packets go, unless their plane has addresses of its own. */

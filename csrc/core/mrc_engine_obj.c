@@ -4,6 +4,7 @@
 #include "mrc_engine_int.h"
 
 enum { MRC_ENGINE_MAX = 1 << 16, MRC_CQ_MAX = 1 << 16 };
+enum { ENG_POOL_QP = 64, ENG_POOL_MIN = 256, ENG_POOL_MAX = 4096 }; /* units */
 
 static uint32_t eng_bits(uint32_t n)
 {
@@ -29,16 +30,23 @@ static bool eng_cfg_ok(const struct mrc_engine_cfg *c)
            c->cc_max <= MRC_ENGINE_MAX && c->dscp_data < 64 && c->dscp_retx < 64 &&
            c->dscp_control < 64 && c->dscp_trimmed < 64 && c->dscp_trimmed_lasthop < 64 &&
            c->penalty_percent < 100 && c->icrc_skip_percent < 100 && c->service_time <= 1 &&
-           c->dscp_no_trim < 64 && !eng_class_trimmed(c, c->dscp_data) &&
-           !eng_class_trimmed(c, c->dscp_retx) && !eng_class_trimmed(c, c->dscp_no_trim) &&
-           !eng_class_trimmed(c, c->dscp_control) && c->hint_max <= MRC_HINT_MAX &&
-           c->api_version <= MRC_API_VERSION;
+           c->pool_kib <= MRC_POOL_KIB_MAX && c->dscp_no_trim < 64 &&
+           !eng_class_trimmed(c, c->dscp_data) && !eng_class_trimmed(c, c->dscp_retx) &&
+           !eng_class_trimmed(c, c->dscp_no_trim) && !eng_class_trimmed(c, c->dscp_control) &&
+           c->hint_max <= MRC_HINT_MAX && c->api_version <= MRC_API_VERSION;
 }
 
-size_t mrc_engine_size(const struct mrc_engine_cfg *c)
+/* One QP may have the largest window there is. */
+static uint32_t eng_pool_units(const struct mrc_engine_cfg *c)
 {
-    if (!eng_cfg_ok(c))
-        return 0;
+    if (c->pool_kib != 0)
+        return (uint32_t)((uint64_t)c->pool_kib * 1024 / MRC_POOL_UNIT);
+    return mrc_min32(c->qp_max < 4 ? ENG_POOL_MIN : c->qp_max * ENG_POOL_QP, ENG_POOL_MAX);
+}
+
+/* All but the pool. */
+static size_t eng_tables(const struct mrc_engine_cfg *c)
+{
     return mrc_align(sizeof(struct mrc_engine)) + mrc_align(mrc_mr_bytes(c->mr_max)) +
            mrc_align(mrc_cq_table_bytes(c->cq_max)) +
            mrc_align(c->qp_max * sizeof(struct mrc_qp *)) +
@@ -70,12 +78,19 @@ static void eng_classes(struct mrc_env *env, const struct mrc_engine_cfg *c)
     env->service_time = c->service_time != 0;
 }
 
+size_t mrc_engine_size(const struct mrc_engine_cfg *c)
+{
+    return eng_cfg_ok(c) ? eng_tables(c) + mrc_pool_bytes(eng_pool_units(c)) : 0;
+}
+
 struct mrc_engine *mrc_engine_init(void *mem, const struct mrc_engine_cfg *c, mrc_ns now)
 {
     if (mem == NULL || !eng_cfg_ok(c))
         return NULL;
     uint8_t *m = mem;
-    memset(mem, 0, mrc_engine_size(c));
+    memset(mem, 0, eng_tables(c)); /* the rest is not touched before it is lent */
+    struct mrc_pool *const pool = &((struct mrc_engine *)mem)->env.pool;
+    mrc_pool_init(pool, m + eng_tables(c), eng_pool_units(c));
     struct mrc_engine *e = mem;
     m += mrc_align(sizeof *e);
     e->cfg = *c;

@@ -232,6 +232,7 @@ enum mrc_req_block mrc_qp_tx_data(struct mrc_qp *q, struct mrc_tx_pkt *out, size
     *sent = 0;
     if (q->attr.state != MRC_QPS_RTS)
         return MRC_REQ_IDLE;
+    mrc_req_widen(&q->req, &c, max);
     while (*sent < max && why == MRC_REQ_SENT) {
         if (qp_first_flight_full(q))
             return MRC_REQ_IDLE;

@@ -11,7 +11,7 @@ enum {
 
 size_t mrc_req_bytes(uint32_t window_max, uint32_t sq_depth, uint16_t ev_max)
 {
-    return mrc_align(mrc_txtrack_bytes(window_max, ev_max)) +
+    return mrc_align(mrc_txtrack_bytes(window_max, MRC_SLOTS_OWN, ev_max)) +
            mrc_align(mrc_pow2(sq_depth) * sizeof(struct mrc_wqe));
 }
 
@@ -20,8 +20,8 @@ void mrc_req_init(struct mrc_req *r, void *mem, uint32_t window_max, uint32_t sq
 {
     uint8_t *m = mem;
     memset(r, 0, sizeof *r);
-    mrc_txtrack_init(&r->tx, m, window_max, ev_max);
-    m += mrc_align(mrc_txtrack_bytes(window_max, ev_max));
+    mrc_txtrack_init(&r->tx, m, window_max, MRC_SLOTS_OWN, ev_max);
+    m += mrc_align(mrc_txtrack_bytes(window_max, MRC_SLOTS_OWN, ev_max));
     r->sq = (struct mrc_wqe *)(void *)m;
     r->sq_mask = mrc_pow2(sq_depth) - 1;
     r->sq_depth = sq_depth;
@@ -71,7 +71,6 @@ void mrc_req_start(struct mrc_req *r, struct mrc_psn sq_psn, mrc_ns now)
     r->ack_query_due = false;
     r->recovering = false;
     mrc_req_room_start(r);
-    r->touched_count = 0;
     r->news_ns = 0;
     r->quiet_since = now;
     r->stalled_since = MRC_NEVER;
@@ -544,5 +543,6 @@ void mrc_req_flush(struct mrc_req *r, const struct mrc_req_ctx *c, enum mrc_wc_s
     r->ack_at = MRC_NEVER;
     r->hold_at = MRC_NEVER;
     r->probe_due = r->base_probe_due = r->ack_query_due = false;
+    mrc_txtrack_narrow(&r->tx, &c->env->pool);
     mrc_txtrack_start(&r->tx, mrc_psn_add(r->tx.max_sent, 1));
 }

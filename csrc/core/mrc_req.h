@@ -17,7 +17,6 @@
 enum {
     MRC_PROBE_RING = 8,         /* probes whose answer is still of interest */
     MRC_PROBE_ID_TAIL = 0x8000, /* bit 15 of a probe id: ours; clear: the path table's */
-    MRC_TOUCHED_MAX = 128,      /* EVs looked at after one SACK */
 };
 
 /* A work request in the send queue. */
@@ -96,10 +95,8 @@ struct mrc_req {
     bool recovering;  /* B.10: until unack reaches recovery_psn */
     struct mrc_psn recovery_psn;
     uint64_t recovery_order; /* transmissions up to this one are older than the recovery */
-    uint16_t touched[MRC_TOUCHED_MAX];
-    uint16_t touched_count;
-    uint8_t error;      /* enum mrc_wc_status; SUCCESS while all is well */
-    uint8_t room_shift; /* waits in a row */
+    uint8_t error;           /* enum mrc_wc_status; SUCCESS while all is well */
+    uint8_t room_shift;      /* waits in a row */
     uint32_t room;      /* PSNs above unack that may be out: less than `window` after a shortage */
     mrc_ns room_cut_ns; /* when it was halved last, 0: never */
     mrc_ns hold_at;     /* nothing leaves before; MRC_NEVER */
@@ -159,6 +156,9 @@ enum mrc_wc_status mrc_req_tick(struct mrc_req *r, const struct mrc_req_ctx *c);
 /* Everything in flight on this entry is lost: the I/O side could not send there. */
 void mrc_req_ev_failed(struct mrc_req *r, const struct mrc_req_ctx *c, uint16_t ev);
 
+/* Before a turn of up to max packets: room to remember them, if the pool has it. */
+void mrc_req_widen(struct mrc_req *r, const struct mrc_req_ctx *c, size_t max);
+
 /* One packet. */
 enum mrc_req_block mrc_req_tx(struct mrc_req *r, const struct mrc_req_ctx *c,
                               struct mrc_tx_pkt *out);
@@ -203,7 +203,7 @@ void mrc_req_room_news(struct mrc_req *r, uint32_t packets);
 /* Up to how far above unack something may leave. */
 static inline int32_t mrc_req_reach(const struct mrc_req *r)
 {
-    return (int32_t)mrc_min32(r->window, r->room);
+    return (int32_t)mrc_min32(mrc_min32(r->window, r->room), mrc_txtrack_room(&r->tx));
 }
 /* Mode rc: everything in flight from this PSN on leaves again. The first counts as lost. */
 void mrc_req_go_back(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_psn from);

@@ -189,22 +189,16 @@ static void req_infer_touched(struct mrc_req *r, const struct mrc_req_ctx *c,
                               const struct mrc_req_view *v)
 {
     uint32_t budget = MRC_UNPROVEN_MAX;
-    uint16_t again[MRC_TOUCHED_MAX];
-    uint16_t kept = 0;
-    uint16_t n = 0;
-    for (; n < r->touched_count && budget > 0; n++) {
-        const uint16_t ev = r->touched[n];
+    uint16_t ev;
+    for (uint32_t n = r->tx.touched_count; n > 0 && budget > 0; n--) {
+        if (!mrc_txtrack_touched(&r->tx, &ev))
+            break;
         const struct mrc_ev_sent *e = &r->tx.ev[ev];
         const bool first = e->head[0] != MRC_SLOT_NIL && req_infer_ev(r, c, v, ev, 0, &budget);
         const bool second = e->head[1] != MRC_SLOT_NIL && req_infer_ev(r, c, v, ev, 1, &budget);
-        r->tx.ev[ev].touched = first || second;
         if (first || second)
-            again[kept++] = ev;
+            mrc_txtrack_touch(&r->tx, ev);
     }
-    const uint16_t left = (uint16_t)(r->touched_count - n);
-    memmove(r->touched, r->touched + n, left * sizeof r->touched[0]);
-    memcpy(r->touched + left, again, kept * sizeof again[0]);
-    r->touched_count = (uint16_t)(left + kept);
 }
 
 void mrc_req_infer(struct mrc_req *r, const struct mrc_req_ctx *c, const struct mrc_req_view *v)

@@ -9,6 +9,16 @@
 enum { MRC_ROOM_SHIFT_MAX = 16 };
 #define MRC_ROOM_PAUSE_NS (100 * MRC_USEC) /* shortest wait; software */
 
+/* In turns to come there is as much to send, as far as the backlog says; and the last packet that
+ * there is room for asks for an answer. */
+void mrc_req_widen(struct mrc_req *r, const struct mrc_req_ctx *c, size_t max)
+{
+    const uint32_t out = (uint32_t)mrc_psn_diff(r->tx.max_sent, r->tx.unack);
+    const uint64_t want = out + mrc_min64(r->backlog, 2 * max);
+    if (want > mrc_txtrack_room(&r->tx))
+        mrc_txtrack_widen(&r->tx, &c->env->pool, (uint32_t)mrc_min64(want, r->window));
+}
+
 void mrc_req_room_start(struct mrc_req *r)
 {
     r->room = MRC_ROOM_ALL;

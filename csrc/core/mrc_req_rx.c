@@ -8,15 +8,6 @@ enum { MRC_RCVD_SLACK_BYTES = 1 << 16 };
 
 /* ---- newly received packets ---- */
 
-static void req_touch(struct mrc_req *r, uint16_t ev)
-{
-    struct mrc_ev_sent *e = &r->tx.ev[ev];
-    if (e->touched || r->touched_count == MRC_TOUCHED_MAX)
-        return;
-    e->touched = true;
-    r->touched[r->touched_count++] = ev;
-}
-
 /* True when that was news. echo: the SACK was triggered by this very packet, being a
  * retransmission. */
 static bool req_received(struct mrc_req *r, const struct mrc_req_ctx *c, struct mrc_psn psn,
@@ -29,7 +20,7 @@ static bool req_received(struct mrc_req *r, const struct mrc_req_ctx *c, struct 
         mrc_req_report_time(r, c->now - s->sent_ns, 1);
     if (s->rtx == 0 || (echo && s->rtx == 1)) /* else it is not known which copy that was */
         mrc_path_size_passed(c->path, s->ev, s->nominal);
-    req_touch(r, s->ev);
+    mrc_txtrack_touch(&r->tx, s->ev);
     return true;
 }
 
@@ -44,7 +35,7 @@ static uint32_t req_received_trains(struct mrc_req *r, const struct mrc_req_ctx 
         for (uint32_t n; (n = mrc_txtrack_take(&r->tx, cack, &s)) > 0; news += n) {
             mrc_req_report_time(r, c->now - s->sent_ns, n);
             mrc_path_sizes_passed(c->path, s->ev, s->nominal, n);
-            req_touch(r, s->ev);
+            mrc_txtrack_touch(&r->tx, s->ev);
         }
         before = r->tx.unack;
         mrc_txtrack_advance(&r->tx, before); /* past what was known already */

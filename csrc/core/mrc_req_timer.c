@@ -206,6 +206,8 @@ void mrc_req_rearm(struct mrc_req *r, const struct mrc_req_ctx *c)
         mrc_cc_release(c->cc, r->inflight);
         r->inflight = 0;
     }
+    if (r->backlog == 0 && mrc_psn_eq(r->tx.unack, r->tx.max_sent))
+        mrc_txtrack_narrow(&r->tx, &c->env->pool);
     if (!req_ack_owed(r)) {
         r->ack_at = MRC_NEVER;
         r->ack_shift = 0;

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "mrc_txtrack.h"
 
-size_t mrc_txtrack_bytes(uint32_t window_max, uint16_t ev_max)
+size_t mrc_txtrack_bytes(uint32_t window_max, uint32_t own, uint16_t ev_max)
 {
     const uint32_t cap = mrc_bits_capacity(window_max);
-    return mrc_align(cap * sizeof(struct mrc_slot)) + mrc_align(mrc_bits_bytes(cap)) +
-           mrc_align(ev_max * sizeof(struct mrc_ev_sent));
+    return mrc_align(mrc_min32(cap, own) * sizeof(struct mrc_slot)) +
+           mrc_align(mrc_bits_bytes(cap)) + mrc_align(ev_max * sizeof(struct mrc_ev_sent));
 }
 
-void mrc_txtrack_init(struct mrc_txtrack *t, void *mem, uint32_t window_max, uint16_t ev_max)
+void mrc_txtrack_init(struct mrc_txtrack *t, void *mem, uint32_t window_max, uint32_t own,
+                      uint16_t ev_max)
 {
     const uint32_t cap = mrc_bits_capacity(window_max);
+    own = mrc_min32(cap, own);
     uint8_t *m = mem;
     MRC_ASSERT(cap < MRC_SLOT_NIL);
     memset(t, 0, sizeof *t);
-    t->slot = (struct mrc_slot *)(void *)m;
-    m += mrc_align(cap * sizeof(struct mrc_slot));
-    t->mask = cap - 1;
+    t->slot = t->own = (struct mrc_slot *)(void *)m;
+    m += mrc_align(own * sizeof(struct mrc_slot));
+    t->mask = t->own_mask = own - 1;
     mrc_bits_init(&t->lost, m, cap);
     m += mrc_align(mrc_bits_bytes(cap));
     t->ev = (struct mrc_ev_sent *)(void *)m;
@@ -27,11 +29,12 @@ void mrc_txtrack_init(struct mrc_txtrack *t, void *mem, uint32_t window_max, uin
 void mrc_txtrack_start(struct mrc_txtrack *t, struct mrc_psn sq_psn)
 {
     memset(t->slot, 0, (t->mask + 1) * sizeof *t->slot);
-    mrc_bits_init(&t->lost, t->lost.word, t->mask + 1);
+    mrc_bits_init(&t->lost, t->lost.word, t->lost.mask + 1);
     for (uint32_t i = 0; i < t->ev_max; i++) {
         const struct mrc_ev_sent none = {{0, 0},
                                          {false, false},
                                          false,
+                                         MRC_SLOT_NIL,
                                          {MRC_SLOT_NIL, MRC_SLOT_NIL},
                                          {MRC_SLOT_NIL, MRC_SLOT_NIL}};
         t->ev[i] = none;
@@ -46,7 +49,103 @@ void mrc_txtrack_start(struct mrc_txtrack *t, struct mrc_psn sq_psn)
     t->max_sent = t->unack;
     t->ar_passed = mrc_psn_add(t->unack, -1); /* none yet */
     t->newest_acked_ns = 0;
+    t->touched_head = t->touched_tail = MRC_SLOT_NIL;
+    t->touched_count = 0;
 }
+
+/* ---- room ---- */
+
+/* The same places in the order of sending, in the larger ring. */
+static void tx_move(struct mrc_txtrack *t, struct mrc_slot *to, uint32_t mask)
+{
+    struct mrc_slot *const from = t->slot;
+    const struct mrc_psn end = mrc_psn_add(t->max_sent, 1);
+#define TX_MOVED(i) ((i) == MRC_SLOT_NIL ? MRC_SLOT_NIL : (uint16_t)(from[i].psn & mask))
+    for (struct mrc_psn p = mrc_psn_add(t->unack, 1); !mrc_psn_eq(p, end); p = mrc_psn_add(p, 1)) {
+        struct mrc_slot *const s = &from[p.v & t->mask];
+        struct mrc_slot *const d = &to[p.v & mask];
+        *d = *s;
+        s->state = MRC_SLOT_FREE; /* the own ring is as good as new when it is used again */
+        if (d->state != MRC_SLOT_INFLIGHT)
+            continue;
+        struct mrc_ev_sent *const e = &t->ev[s->ev];
+        d->prev = TX_MOVED(s->prev);
+        d->next = TX_MOVED(s->next);
+        d->ev_prev = TX_MOVED(s->ev_prev);
+        d->ev_next = TX_MOVED(s->ev_next);
+        if (s->ev_prev == MRC_SLOT_NIL)
+            e->head[s->cls] = (uint16_t)(p.v & mask);
+        if (s->ev_next == MRC_SLOT_NIL)
+            e->tail[s->cls] = (uint16_t)(p.v & mask);
+    }
+    t->head = TX_MOVED(t->head);
+    t->tail = TX_MOVED(t->tail);
+#undef TX_MOVED
+}
+
+void mrc_txtrack_widen(struct mrc_txtrack *t, struct mrc_pool *p, uint32_t room)
+{
+    const uint32_t most = t->lost.mask + 1;
+    uint32_t n = t->mask + 1;
+    while (n < room && n < most)
+        n *= 4; /* so that moving costs a packet little, however many are out in the end */
+    n = mrc_min32(n, most);
+    if (n == t->mask + 1)
+        return;
+    const uint8_t order = mrc_pool_order(n * sizeof(struct mrc_slot));
+    struct mrc_slot *const to = mrc_pool_take(p, order);
+    if (to == NULL)
+        return; /* tries again in its next turn */
+    memset(to, 0, n * sizeof *to);
+    tx_move(t, to, n - 1);
+    if (mrc_txtrack_borrows(t))
+        mrc_pool_give(p, t->slot, t->block_order);
+    t->slot = to;
+    t->mask = n - 1;
+    t->block_order = order;
+}
+
+void mrc_txtrack_narrow(struct mrc_txtrack *t, struct mrc_pool *p)
+{
+    if (!mrc_txtrack_borrows(t))
+        return;
+    mrc_pool_give(p, t->slot, t->block_order);
+    t->slot = t->own;
+    t->mask = t->own_mask;
+}
+
+/* ---- EVs to look at ---- */
+
+void mrc_txtrack_touch(struct mrc_txtrack *t, uint16_t ev)
+{
+    struct mrc_ev_sent *const e = &t->ev[ev];
+    if (e->touched)
+        return;
+    e->touched = true;
+    e->touched_next = MRC_SLOT_NIL;
+    if (t->touched_tail != MRC_SLOT_NIL)
+        t->ev[t->touched_tail].touched_next = ev;
+    else
+        t->touched_head = ev;
+    t->touched_tail = ev;
+    t->touched_count++;
+}
+
+bool mrc_txtrack_touched(struct mrc_txtrack *t, uint16_t *ev)
+{
+    if (t->touched_head == MRC_SLOT_NIL)
+        return false;
+    *ev = t->touched_head;
+    struct mrc_ev_sent *const e = &t->ev[*ev];
+    e->touched = false;
+    t->touched_head = e->touched_next;
+    if (t->touched_head == MRC_SLOT_NIL)
+        t->touched_tail = MRC_SLOT_NIL;
+    t->touched_count--;
+    return true;
+}
+
+/* ---- packets ---- */
 
 struct mrc_slot *mrc_txtrack_find(struct mrc_txtrack *t, struct mrc_psn psn)
 {

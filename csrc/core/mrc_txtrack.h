@@ -2,13 +2,15 @@
 /* Which PSNs are out, in what order they left and on which EV, and which must leave again
  * (MRC B.2, B.5, B.10). Knows no packet, no window, no path state.
  *
- * A slot per PSN. Slots in flight stand in two lists: all of them in send order, and those of one
- * EV (and class) in send order. Packets of one EV and class stay in order, so an acknowledgement of
- * a later one says that the earlier ones have either arrived or are lost. */
+ * A slot per PSN that is out; a ring of few is the QP's own, and a larger one is borrowed while
+ * more are (ADR 124). Slots in flight stand in two lists: all of them in send order, and those of
+ * one EV (and class) in send order. Packets of one EV and class stay in order, so an
+ * acknowledgement of a later one says that the earlier ones have either arrived or are lost. */
 #ifndef MRC_TXTRACK_H
 #define MRC_TXTRACK_H
 
 #include "mrc_bits.h"
+#include "mrc_pool.h"
 #include "mrc_psn.h"
 
 enum mrc_slot_state {
@@ -45,16 +47,19 @@ static inline mrc_ns mrc_tick(mrc_ns now) { return now / 128; }
 struct mrc_ev_sent {
     uint64_t acked_order[2]; /* newest transmission known received, per class */
     bool acked_any[2];
-    bool touched; /* scratch of one SACK */
+    bool touched; /* in the list of those to look at */
+    uint16_t touched_next;
     uint16_t head[2];
     uint16_t tail[2];
 };
+
+enum { MRC_SLOTS_OWN = 8 };
 
 struct mrc_txtrack {
     struct mrc_slot *slot;
     struct mrc_ev_sent *ev;
     struct mrc_bits lost; /* PSNs in state LOST */
-    uint32_t mask;
+    uint32_t mask;        /* number of slots now - 1 */
     uint32_t lost_count;
     uint32_t inflight_count;
     uint32_t acked_count; /* state ACKED: known received above a gap */
@@ -67,11 +72,33 @@ struct mrc_txtrack {
     struct mrc_psn max_sent;  /* highest PSN ever sent */
     struct mrc_psn ar_passed; /* highest PSN with BTH.A that unack has reached */
     mrc_ns newest_acked_ns;   /* send time of the latest transmission known received */
+    struct mrc_slot *own;
+    uint32_t own_mask;
+    uint8_t block_order;   /* of the block that is borrowed: slot != own */
+    uint16_t touched_head; /* EVs to look at after the next SACK, in the order of their turns */
+    uint16_t touched_tail;
+    uint16_t touched_count;
 };
 
-size_t mrc_txtrack_bytes(uint32_t window_max, uint16_t ev_max);
-void mrc_txtrack_init(struct mrc_txtrack *t, void *mem, uint32_t window_max, uint16_t ev_max);
+/* own: slots that it keeps, a power of two, or more than the window has. */
+size_t mrc_txtrack_bytes(uint32_t window_max, uint32_t own, uint16_t ev_max);
+void mrc_txtrack_init(struct mrc_txtrack *t, void *mem, uint32_t window_max, uint32_t own,
+                      uint16_t ev_max);
+/* Nothing is borrowed. */
 void mrc_txtrack_start(struct mrc_txtrack *t, struct mrc_psn sq_psn);
+
+/* How far above unack a PSN may be out. */
+static inline uint32_t mrc_txtrack_room(const struct mrc_txtrack *t) { return t->mask + 1; }
+/* Room for so many PSNs above unack, if the pool has it; never more than the window. Pointers to
+ * slots end here. */
+void mrc_txtrack_widen(struct mrc_txtrack *t, struct mrc_pool *p, uint32_t room);
+/* Give back what is borrowed; nothing is out, or what is will be forgotten by a start. */
+void mrc_txtrack_narrow(struct mrc_txtrack *t, struct mrc_pool *p);
+static inline bool mrc_txtrack_borrows(const struct mrc_txtrack *t) { return t->slot != t->own; }
+
+/* This EV is to be looked at; and the next to look at, false: none. */
+void mrc_txtrack_touch(struct mrc_txtrack *t, uint16_t ev);
+bool mrc_txtrack_touched(struct mrc_txtrack *t, uint16_t *ev);
 
 static inline struct mrc_slot *mrc_txtrack_slot(struct mrc_txtrack *t, struct mrc_psn psn)
 {

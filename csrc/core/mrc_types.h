@@ -311,6 +311,7 @@ enum {
     MRC_WIMM_DEST_MAX = 1 << 14,
     MRC_WIMM_SRC_MAX = 0xFFFF,
     MRC_HINT_MAX = 1 << 16,
+    MRC_POOL_KIB_MAX = 1 << 22,
     MRC_CQ_DEPTH_MAX = 1 << 22,
     MRC_SQ_DEPTH_MAX = 1 << 20,
     MRC_RQ_DEPTH_MAX = 1 << 20,

@@ -269,13 +269,13 @@ TEST(req_infer__the_paths_share_one_budget)
         f.ooo_count = 999;
         req_hear(&r, &f);
     }
-    CHECK_EQ(req_of(&r)->touched_count, RIG_EVS);
-    const uint16_t first = req_of(&r)->touched[0];
+    CHECK_EQ(req_of(&r)->tx.touched_count, RIG_EVS);
+    const uint16_t first = req_of(&r)->tx.touched_head;
     struct mrc_pkt f = req_sack(&r, REQ_START - 1, REQ_START + 1023, 0);
     f.ooo_count = 999;
     req_hear(&r, &f);
-    CHECK_EQ(req_of(&r)->touched_count, RIG_EVS);
-    CHECK(req_of(&r)->touched[0] != first);
+    CHECK_EQ(req_of(&r)->tx.touched_count, RIG_EVS);
+    CHECK(req_of(&r)->tx.touched_head != first);
     req_close(&r);
 }
 

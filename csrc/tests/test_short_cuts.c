@@ -315,8 +315,8 @@ TEST(txtrack_take__as_one_by_one)
     struct mrc_rand rand;
     mrc_rand_seed(&rand, 9);
     for (int i = 0; i < 2; i++) {
-        RIG_NEED(mrc_txtrack_bytes(CUT_WINDOW, CUT_EVS) <= sizeof mem[i]);
-        mrc_txtrack_init(&t[i], mem[i], CUT_WINDOW, CUT_EVS);
+        RIG_NEED(mrc_txtrack_bytes(CUT_WINDOW, CUT_WINDOW, CUT_EVS) <= sizeof mem[i]);
+        mrc_txtrack_init(&t[i], mem[i], CUT_WINDOW, CUT_WINDOW, CUT_EVS);
         mrc_txtrack_start(&t[i], mrc_psn(0xFFFFC0));
     }
     mrc_ns now = 1;

@@ -9,8 +9,8 @@ static _Alignas(64) uint8_t mem[32768];
 static struct mrc_txtrack fresh(uint32_t sq_psn)
 {
     struct mrc_txtrack t;
-    CHECK(mrc_txtrack_bytes(WINDOW, EVS) <= sizeof mem);
-    mrc_txtrack_init(&t, mem, WINDOW, EVS);
+    CHECK(mrc_txtrack_bytes(WINDOW, WINDOW, EVS) <= sizeof mem);
+    mrc_txtrack_init(&t, mem, WINDOW, WINDOW, EVS);
     mrc_txtrack_start(&t, mrc_psn(sq_psn));
     return t;
 }

@@ -247,8 +247,8 @@ static void print_moved(void)
            "\"qp_bytes\": %zu, \"qp_window_bytes\": %zu, \"qp_ev_bytes\": %zu}\n",
            (unsigned long long)sum.packets_sent, (unsigned long long)sum.packets_retransmitted,
            (unsigned long long)sum.sacks_sent, (unsigned long long)sum.acks_sent, mrc_qp_size(&qp),
-           mrc_txtrack_bytes(window, 0) + mrc_rxtrack_bytes(window),
-           mrc_txtrack_bytes(window, qp.ev_max) - mrc_txtrack_bytes(window, 0));
+           mrc_txtrack_bytes(window, 0, 0) + mrc_rxtrack_bytes(window),
+           mrc_txtrack_bytes(window, 0, qp.ev_max) - mrc_txtrack_bytes(window, 0, 0));
 }
 
 int main(int argc, char **argv)
