@@ -15,6 +15,7 @@ from pathlib import Path
 LAYERS: list[set[str]] = [
     {"base"},
     {"psn", "bits", "list", "heap", "rand", "trace", "icrc"},
+    {"pool"},
     {"wire"},
     {"types"},
     {"txtrack", "rxtrack", "rxload", "rxev", "path", "cc", "mr", "cq", "tmpl", "async"},

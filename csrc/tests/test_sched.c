@@ -396,3 +396,30 @@ TEST(sched__probes_ride_on_more_than_one_queue_pair)
     CHECK(on[0] > 5 && on[1] > 5 && on[2] > 5);
     bench_close(b);
 }
+
+/* What was borrowed comes back with the last acknowledgement; and whoever gets nothing goes on with
+ * what is his own. */
+TEST(sched__an_empty_pool_slows_and_stops_nobody)
+{
+    struct bench *b = bench_open(&open_window);
+    const uint32_t first = bench_qp(b, 0, 8);
+    const uint32_t second = bench_qp(b, 0, 8);
+    struct mrc_pool *const pool = &b->e->env.pool;
+    mrc_pool_init(pool, (uint8_t *)pool->mem - mrc_align(pool->units), 1); /* room for one */
+    bench_post(b, first, 30, false);
+    bench_post(b, second, 30, false);
+    CHECK_EQ(bench_tx(b, BURST), 30 + MRC_SLOTS_OWN);
+    CHECK_EQ(b->sent[second], MRC_SLOTS_OWN);
+    CHECK_EQ(pool->used, 1);
+    bench_sack(b, second, MRC_SLOTS_OWN - 1, MRC_SLOTS_OWN * NOMINAL);
+    CHECK_EQ(bench_tx(b, BURST), MRC_SLOTS_OWN);
+    bench_sack(b, first, 29, 30 * NOMINAL);
+    CHECK_EQ(pool->used, 0);
+    bench_sack(b, second, 2 * MRC_SLOTS_OWN - 1, 2 * MRC_SLOTS_OWN * NOMINAL);
+    CHECK_EQ(bench_tx(b, BURST), 30 - 2 * MRC_SLOTS_OWN);
+    CHECK_EQ(pool->used, 1);
+    CHECK(mrc_qp_destroy(b->e, b->qpn[second]) != NULL);
+    b->qpn[second] = 0;
+    CHECK_EQ(pool->used, 0);
+    bench_close(b);
+}
