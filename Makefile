@@ -24,7 +24,7 @@ SIM := $(filter-out %_all.c,$(wildcard csrc/sim/*.c)) $(wildcard csrc/tests/worl
 CTESTS := $(wildcard csrc/tests/test_*.c)
 HEADERS := $(wildcard csrc/core/*.h csrc/io/*.h csrc/lab/*.h csrc/sim/*.h csrc/tests/*.h)
 CFORMAT := $(wildcard csrc/bpf/*.[ch]) $(CORE) $(IO) $(SIM) $(LAB) $(HEADERS) $(wildcard csrc/tests/*.c tools/*/*.[ch] tools/*/*/*.[ch])
-EXPERIMENTS := $(addprefix build/bench/,uring rings wake paths)
+EXPERIMENTS := $(addprefix build/bench/,uring rings wake walk paths)
 RULERS := $(addprefix build/bench/,bare ping crc load work) $(EXPERIMENTS)
 EXT_INPUT := $(wildcard csrc/core/*.[ch] csrc/io/*.[ch] csrc/lab/*.[ch] csrc/sim/*.[ch] csrc/ffi/*) pyproject.toml
 
@@ -224,7 +224,7 @@ demo: $(VENV)/.ext ## a fabric of namespaces, 16 SRv6 paths, a cut and a heal (A
 RXD := $(and $(wildcard /usr/include/rdma/fabric.h),build/scorecard/rxd)
 
 .PHONY: bench
-bench: $(VENV)/.ext $(RULERS) $(RXD) ## ours, bare loops and peers in turn (ARGS="--only bulk,latency"; --quick: does it run?)
+bench: $(VENV)/.ext $(RULERS) $(RXD) $(if $(findstring --figure,$(ARGS))$(findstring --page,$(ARGS)),$(VENV)/.figures) ## ours, bare loops and peers in turn (ARGS="--only bulk,latency"; --quick: does it run?)
 	@$(BIN)/python -m tools.bench $(ARGS)
 
 .PHONY: scorecard

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from tools.bench import draw, page
 from tools.bench.bare import RULERS
 from tools.bench.groups import groups
 from tools.bench.method import Group
@@ -50,11 +51,24 @@ def _bench(options: argparse.Namespace) -> int:
         _say(f"{len(chosen)} groups, about {_minutes(estimate_s(plan))}; Ctrl-C ends it cleanly")
         document = carry_out(plan, _say)
     print(show(document))
+    for file in _draw(options, document):
+        _say(f"written: {file}")
     if options.json:
         options.json.write_text(json.dumps(document, allow_nan=False) + "\n")
     if document["interrupted"]:
         return EXIT_INTERRUPTED
     return EXIT_FAILED if any(g["wrong"] for g in document["groups"].values()) else EXIT_OK
+
+
+def _draw(options: argparse.Namespace, document: dict[str, Any]) -> list[Path]:
+    """Figure and pages, when they are wanted."""
+    written = []
+    if options.figure:
+        if why := draw.impossible(document):
+            raise OSError(f"no figure: {why}")
+        draw.figure(document, options.figure)
+        written.append(options.figure)
+    return written + (page.write(document) if options.page else [])
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -77,6 +91,10 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples there")
     parser.add_argument("--join", type=Path, nargs="+", metavar="FILE",
                         help="run nothing: one table out of the JSON of several")  # fmt: skip
+    parser.add_argument("--figure", type=Path, metavar="FILE",
+                        help="draw evenness of trains against their cost, SVG")  # fmt: skip
+    parser.add_argument("--page", action="store_true",
+                        help="write the tables of docs/explanation, and their data")  # fmt: skip
     args = parser.parse_args(argv)
     args.rounds = args.rounds or (1 if args.quick else 5)
     args.time = args.time or (1 if args.quick else 2)

@@ -14,11 +14,11 @@ from tools.scorecard.stage import ROOT
 
 BUILT = ROOT / "build" / "bench"
 BARE, PING, LOAD, CRC = (BUILT / name for name in ("bare", "ping", "load", "crc"))
-WORK, URING, RINGS, WAKE, PATHS = (
-    BUILT / name for name in ("work", "uring", "rings", "wake", "paths")
+WORK, URING, RINGS, WAKE, WALK, PATHS = (
+    BUILT / name for name in ("work", "uring", "rings", "wake", "walk", "paths")
 )
 """Experiments."""
-RULERS = (BARE, PING, LOAD, CRC, WORK, URING, RINGS, WAKE, PATHS)
+RULERS = (BARE, PING, LOAD, CRC, WORK, URING, RINGS, WAKE, WALK, PATHS)
 
 HEADERS = 36
 """BTH, METH, RETH before the data and the iCRC behind it (MRC A.1): all in the UDP payload."""

@@ -16,6 +16,7 @@ from tools.bench.link import BenchError, Link, open_link
 from tools.bench.method import Cores, Group, Method, Place, Sample
 from tools.bench.report import group_document
 from tools.scorecard.process import PlayError, others_s
+from tools.scorecard.runs import commit
 
 SCHEMA = 2
 LINK_S = 3.0
@@ -101,6 +102,12 @@ def _group(plan: Plan, group: Group, cores: Cores, say: Say) -> dict[str, Any]:
         say(f"  {bad}")
     document = group_document(group, rounds, turns.missing, turns.wrong)
     taken = max(0.01, time.monotonic() - begin) * (os.cpu_count() or 1)
+    document["run"] = {
+        "time": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "commit": commit(),
+        "rounds": plan.rounds,
+        "seconds": plan.seconds,
+    }
     document["others"] = max(0.0, (others_s() - others) / taken)
     return document
 

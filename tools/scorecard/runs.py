@@ -72,7 +72,7 @@ def carry_out(plan: Plan, folder: Path, say: Callable[[str], None]) -> dict[str,
     unverified: list[str] = []
     not_run: dict[str, str] = {}
     end_s = time.monotonic() + plan.seconds
-    started, commit = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), _commit()
+    started, measured = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), commit()
     for left_out in plan.unfit():
         say("{peer} is not run at MTU {mtu}: {why}".format_map(left_out))
     for shape in plan.shapes:
@@ -83,7 +83,7 @@ def carry_out(plan: Plan, folder: Path, say: Callable[[str], None]) -> dict[str,
                 with stage(shape, folder) as here:
                     here.prepare(case)
                     for record in _case(plan, here, case):
-                        records.append(record | {"started": started, "commit": commit})
+                        records.append(record | {"started": started, "commit": measured})
                         left = max(0.0, end_s - time.monotonic())
                         say(f"[{len(records)}/{plan.count}, {left:.0f} s left] {_line(record)}")
             except FabricUnavailableError as error:
@@ -144,7 +144,7 @@ def _once(items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _commit() -> str:
+def commit() -> str:
     """Of what was measured; "-dirty" behind it where files were changed since."""
     argv = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tools.bench.bare import PING, WAKE, bare, bare_raw, longest_train, ping
+from tools.bench.bare import PING, WAKE, WALK, bare, bare_raw, longest_train, ping
 from tools.bench.experiments.rows import (
     frames,
     hand,
@@ -21,7 +21,7 @@ from tools.bench.experiments.rows import (
     work,
 )
 from tools.bench.method import Group, Method, Unit, nothing_missing
-from tools.bench.ours import application, command
+from tools.bench.ours import application, command, mem, once
 
 FULL, SMALL, LANES = 4096, 64, 16
 TRAIN = longest_train(FULL)
@@ -155,6 +155,24 @@ def _wake() -> Group:
     return Group("wake", title, "veth", rows, columns, overhead_s=0.6, against=("bare-ping",))
 
 
+def _walk() -> Group:
+    rows = (
+        Method("packet", "a packet of one queue pair, both ends, in memory",
+               mem("-s", str(FULL), "-d", "10000", "-w", str(1 << 20))),
+        *(
+            Method(f"walk-{name}", f"state of {pieces} queue pairs alone, 20 lines of each{more}",
+                   once([str(WALK), str(pieces), *options],
+                        lambda r: {Unit.NS: r["ns_per_packet"]}))
+            for name, pieces, more, options in (
+                ("1", 1, "", ()), ("100", 100, "", ()), ("1000", 1000, "", ()),
+                ("10000", 10000, "", ()), ("10000-huge", 10000, ", large pages", ("-H",)),
+            )
+        ),
+    )  # fmt: skip
+    title = "What it costs that the state of many queue pairs is in memory"
+    return Group("walk", title, None, rows, (Unit.NS,), overhead_s=0.3, against=("packet",))
+
+
 def experiments() -> list[Group]:
     """All of them, in the order in which they run."""
     bulk = Method("mrc", "mrc-send as it is", command())
@@ -174,4 +192,5 @@ def experiments() -> list[Group]:
                small),
         _rings(),
         _wake(),
+        _walk(),
     ]  # fmt: skip

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""For each target that may stay out of reach: which cost stands in the way, what was tried.
+
+Words only. All figures come from the document of a bench; whether something helps is for the
+ratio to say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+GSO, SINGLE = "bare-gso15", "bare-single"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A row of an experiment, and the row that it is compared with; none: the figure itself."""
+
+    group: str
+    row: str
+    against: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What is known of one or several targets."""
+
+    title: str
+    targets: tuple[str, ...]
+    """How their names begin."""
+    cost: str
+    tried: tuple[Trial, ...]
+    remedy: str
+
+    def explains(self, target: str) -> bool:
+        """Whether a target is one of these."""
+        return target.startswith(self.targets)
+
+
+def _trials(group: str, against: str, *rows: str) -> tuple[Trial, ...]:
+    return tuple(Trial(group, row, against) for row in rows)
+
+
+def _steps(name: str, base: str, ours: str) -> tuple[Trial, ...]:
+    order = ("region", "place", "icrc", "answers", "window-1m", "window-4m")
+    steps = _trials(name, base, *(f"{name}-{step}" for step in order))
+    return (*steps, Trial(name, ours, f"{name}-answers"), Trial(name, ours, f"{name}-window-1m"))
+
+
+KNOWN = (
+    Limit(
+        "Bulk",
+        ("bulk, ", "thread mode, ", "CPU per GB, "),
+        "The bare loop sends one buffer that stays in the cache, and its receiver looks at nothing."
+        " The rows `steps-...` add, each to all before it, what a reliable transport cannot leave"
+        " out. What the bare loop has left after `steps-answers` is all that any transport with"
+        " these duties could have of it on two cores; what lies between `steps-answers` and"
+        " `steps-window-1m` is that two ends that wait for each other sleep and are woken; the last"
+        " two rows are what MRC itself adds to that: order, loss, congestion, paths, and Python.",
+        (
+            *_steps("steps", GSO, "mrc"),
+            *_trials("kernel", GSO, "uring-gso15", "uring-zc15", "zerocopy15", "uring-recv",
+                     "headers-only", "uring-zcrx"),
+            *_trials("rings", GSO, "packet-gso15", "ring-gso15"),
+        ),
+        "what stands in the table as better. A copy saved at the sender is worth nothing while the"
+        " packets end in a socket of the same machine, for the kernel then copies after all"
+        " (`copied` in the samples); over a network card it is another question. The CRC and the"
+        " copy of the receiver can be one pass, or the card's. Trains past the UDP socket"
+        " (`packet-gso15`, `ring-gso15`) want CAP_NET_RAW and the next hop's address, and the"
+        " routes of a path then are the program's business.",
+    ),
+    Limit(
+        "Single packets",
+        ("per packet, ",),
+        "Each datagram is a walk through the stack at the sender, through three hops, and at the"
+        " receiver: that is nearly all of it, and the bare loop pays it too. The system call is"
+        " shared by sixteen already. What MRC adds stands in the rows `steps1-...`.",
+        (
+            *_steps("steps1", SINGLE, "mrc-single"),
+            *_trials("kernel", SINGLE, "uring-single", GSO),
+            *_trials("rings", SINGLE, "packet-single", "packet-ring", "xdp", "xdp-zero-copy"),
+        ),
+        "not a cheaper call but fewer walks: trains, or a way past the socket (`xdp`,"
+        " `packet-ring`) on a wire that is not the same machine's stack again.",
+    ),
+    Limit(
+        "Outer headers of our own",
+        ("raw uSID",),
+        "A raw socket takes one packet at a time: no trains, a route looked up for each, and at the"
+        " receiver no merging.",
+        (
+            *_trials("srv6", "bare-raw", "srv6-single", "srv6-gso15", GSO),
+            *_trials("rings", "bare-raw", "packet-single", "packet-ring", "xdp", "packet-gso15"),
+        ),
+        "letting the kernel write the outer header (the `udp` backend over its SRv6 routes, which"
+        " is the row of the bare GSO loop here), or a network card that cuts a train inside a"
+        " tunnel. A train in an outer header that the program wrote is what this kernel"
+        " refuses.",
+    ),
+    Limit(
+        "Latency",
+        ("64 B write, ",),
+        "Most of a round trip is waking: a packet is handed to a core that sleeps, twice."
+        " `ping-spin` and `ping-spin-both` say what is left when one end or both never sleep;"
+        " `ping-epoll`, `ping-eventfd` and `ping-futex` what an event loop or a second thread adds"
+        " to the bare ping-pong; `hand-...` what two switches between threads cost without a network.",
+        _trials("wake", "bare-ping", "ping-spin", "ping-spin-both", "ping-epoll", "ping-uring",
+                "ping-eventfd", "ping-futex", "ping-spin-eventfd", "hand-eventfd", "hand-futex"),
+        "a core for each end that never sleeps. With threads, a completion without a switch: the"
+        " application looks for it itself instead of being woken.",
+    ),
+    Limit(
+        "Small writes",
+        ("64 B writes / ",),
+        "With 64 bytes in a packet there is no work on data to speak of, and the bare loops do none"
+        " for a packet: sixteen of them are one message. MRC makes a header, a place, an"
+        " acknowledgement and a completion for each. The rows `steps64-...` are the bare loop with"
+        " the work that no transport can leave out; `make bench-core` counts the instructions of"
+        " ours.",
+        _steps("steps64", "bare-gso16", "mrc-c"),
+        "several writes in one packet, which the protocol does not have; or fewer instructions for"
+        " a message that is its own first and last packet.",
+    ),
+    Limit(
+        "Many queue pairs, many entropy values",
+        ("10,000 queue pairs", "4,096 entropy values", "million 64 B writes"),
+        "The same packets, but the state they touch is another one each time: it comes from memory"
+        " instead of the cache, and few packets follow each other in one queue pair. `walk-...` go"
+        " round as many pieces of state without doing anything else.",
+        (
+            *_trials("walk", "", "packet", "walk-1", "walk-100", "walk-1000", "walk-10000",
+                     "walk-10000-huge"),
+            *_trials("mem", "", "mem-c"),
+        ),
+        "less state to touch for a packet, closer together; and large pages, as far as their row"
+        " differs from the one before it.",
+    ),
+    Limit(
+        "An idle queue pair",
+        ("idle queue pair",),
+        "It is a sum, not a speed: tables for each packet of the window are made with the queue"
+        " pair. The last row is what is left without them.",
+        _trials("alone", "", "idle-qp", "idle-qp-fixed"),
+        "making them with the first packet that needs them.",
+    ),
+)  # fmt: skip
