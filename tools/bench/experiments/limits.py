@@ -104,7 +104,7 @@ KNOWN = (
         "Most of a round trip is waking: a packet is handed to a core that sleeps, twice."
         " `ping-spin` and `ping-spin-both` say what is left when one end or both never sleep;"
         " `ping-epoll`, `ping-eventfd` and `ping-futex` what an event loop or a second thread adds"
-        " to the bare ping-pong; `hand-...` what two switches between threads cost without a network.",
+        " to the bare ping-pong; `hand-...` what two switches of threads cost.",
         _trials("wake", "bare-ping", "ping-spin", "ping-spin-both", "ping-epoll", "ping-uring",
                 "ping-eventfd", "ping-futex", "ping-spin-eventfd", "hand-eventfd", "hand-futex"),
         "a core for each end that never sleeps. With threads, a completion without a switch: the"
