@@ -141,7 +141,7 @@ def trains():
             "figures": {
                 Unit.CPU: spread(cost),
                 Unit.UNEVEN: spread(30),
-                Unit.UNEVEN_MS: spread(90),
+                Unit.ROW: spread(60),
             },
         }
         for name, cost in (("1", 12.0), ("16", 1.5), ("auto", 1.4))

@@ -11,7 +11,11 @@ from typing import Any
 from tools.bench.method import Unit
 
 OURS, BARE = "mrc-train-", "bare-gso"
-WINDOWS = {Unit.UNEVEN: "while 1 MB leaves", Unit.UNEVEN_MS: "within 1 ms"}
+PANELS = {
+    Unit.UNEVEN: ("bytes of a path while 1 MB leaves", "standard deviation, % of the mean"),
+    Unit.ROW: ("what leaves in a row on one path", "KB, on average"),
+}
+"""Title and axis of each."""
 
 
 def impossible(document: Mapping[str, Any]) -> str:
@@ -23,7 +27,7 @@ def impossible(document: Mapping[str, Any]) -> str:
 
 
 def _shown(name: str, row: Mapping[str, Any]) -> bool:
-    return name.startswith((OURS, BARE)) and {Unit.CPU, *WINDOWS} <= row["figures"].keys()
+    return name.startswith((OURS, BARE)) and {Unit.CPU, *PANELS} <= row["figures"].keys()
 
 
 def figure(document: Mapping[str, Any], file: Path) -> None:
@@ -37,18 +41,15 @@ def figure(document: Mapping[str, Any], file: Path) -> None:
 
     rows = document["groups"]["trains"]["rows"]
     shown = {name: row["figures"] for name, row in rows.items() if _shown(name, row)}
-    plot, panels = plt.subplots(
-        1, len(WINDOWS), figsize=(9.0, 3.8), layout="constrained", sharey=True
-    )
-    for panel, (unit, window) in zip(panels, WINDOWS.items(), strict=True):
+    plot, panels = plt.subplots(1, len(PANELS), figsize=(9.0, 3.8), layout="constrained")
+    for panel, (unit, (title, axis)) in zip(panels, PANELS.items(), strict=True):
         for prefix, color, label in ((OURS, "C0", "MRC"), (BARE, "C7", "bare loop, paths in turn")):
             chosen = {n.removeprefix(prefix): f for n, f in shown.items() if n.startswith(prefix)}
             _points(panel, chosen, unit, {"color": color, "label": label})
-        panel.set(xlabel="processor time, s/GB, both ends", title=f"bytes of a path {window}")
+        panel.set(xlabel="processor time, s/GB, both ends", ylabel=axis, title=title)
         panel.set_xscale("log")
+        panel.set_ylim(bottom=0)
         panel.grid(visible=True, which="both", alpha=0.3)
-    panels[0].set(ylabel="standard deviation, % of the mean")
-    panels[0].set_ylim(bottom=0)
     panels[0].legend(fontsize="small")
     file.parent.mkdir(parents=True, exist_ok=True)
     plot.savefig(file, metadata={"Date": None})

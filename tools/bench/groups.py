@@ -118,7 +118,7 @@ def _trains() -> Group:
         ),
         *(replace(loop, run=spread(loop.run)) for loop in (_gso(16), _gso(16, 8), _single(16))),
     )
-    columns = (*OURS, U.UNEVEN, U.UNEVEN_MS)
+    columns = (*OURS, U.ROW, U.UNEVEN, U.UNEVEN_MS)
     title = "Lengths of trains, 16 SRv6 lanes"
     return Group("trains", title, "fabric", rows, columns, overhead_s=5.5)
 

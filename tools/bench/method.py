@@ -44,6 +44,8 @@ class Unit(StrEnum):
     """Of the bytes of a path within 1 MB sent: standard deviation, of the mean."""
     UNEVEN_MS = "of 1 ms %"
     """The same within a millisecond."""
+    ROW = "KB in row"
+    """Bytes that leave one behind the other on one path, on average."""
 
 
 @dataclass(frozen=True, slots=True)

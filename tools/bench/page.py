@@ -60,8 +60,8 @@ def trains(document: Document) -> list[str]:
     group = document["groups"].get("trains")
     if group is None:
         return ["Not measured yet."]
-    units = (Unit.GBPS, Unit.CPU, Unit.TRAIN, Unit.UNEVEN, Unit.UNEVEN_MS)
-    heads = ("", "Gbit/s", "CPU s/GB, both ends", "packets in a train",
+    units = (Unit.GBPS, Unit.CPU, Unit.TRAIN, Unit.ROW, Unit.UNEVEN, Unit.UNEVEN_MS)
+    heads = ("", "Gbit/s", "CPU s/GB, both ends", "packets in a train", "KB in a row",
              "uneven while 1 MB leaves, %", "uneven within 1 ms, %")  # fmt: skip
     body = [
         [row["what"], *(_median(row["figures"].get(unit)) for unit in units)]

@@ -110,6 +110,8 @@ static void paths_watch(int fd, const struct options *o)
     struct iovec iov[LOOP_BATCH_MAX];
     static uint64_t all[PATHS_MAX];
     uint64_t messages = 0;
+    uint64_t rows = 0; /* of messages on one path */
+    int before = -1;
     uint64_t bytes = 0;
     double until = 0; /* end of the window of time */
     double begin = 0; /* of counting; 0: nothing seen */
@@ -147,6 +149,8 @@ static void paths_watch(int fd, const struct options *o)
                 until = when + o->window_s;
             }
             messages++;
+            rows += path != before;
+            before = path;
             all[path] += msgs[i].msg_len;
             bytes += msgs[i].msg_len;
             paths_add(&by_time, path, msgs[i].msg_len);
@@ -155,12 +159,13 @@ static void paths_watch(int fd, const struct options *o)
                 paths_close(&by_bytes, o->loop.sockets);
         }
     }
-    printf("{\"messages\": %llu, \"bytes\": %llu, \"windows\": %d, "
+    printf("{\"messages\": %llu, \"bytes\": %llu, \"rows\": %llu, \"windows\": %d, "
            "\"cov_bytes\": %.5f, \"most_bytes\": %.5f, \"cov_time\": %.5f, \"most_time\": %.5f, "
            "\"each\": [",
-           (unsigned long long)messages, (unsigned long long)bytes, by_bytes.count,
-           paths_median(by_bytes.cov, by_bytes.count), paths_median(by_bytes.most, by_bytes.count),
-           paths_median(by_time.cov, by_time.count), paths_median(by_time.most, by_time.count));
+           (unsigned long long)messages, (unsigned long long)bytes, (unsigned long long)rows,
+           by_bytes.count, paths_median(by_bytes.cov, by_bytes.count),
+           paths_median(by_bytes.most, by_bytes.count), paths_median(by_time.cov, by_time.count),
+           paths_median(by_time.most, by_time.count));
     for (int i = 0; i < o->loop.sockets; i++)
         printf("%s%llu", i > 0 ? ", " : "", (unsigned long long)all[i]);
     puts("]}");

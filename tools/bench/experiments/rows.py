@@ -108,7 +108,11 @@ def spread(run: Run, paths: int = LANES) -> Run:
             seen = watcher.result(20)
         if not seen["windows"]:
             raise BenchError("too little was sent to tell how even it is")
-        figures = {Unit.UNEVEN: 100 * seen["cov_bytes"], Unit.UNEVEN_MS: 100 * seen["cov_time"]}
+        figures = {
+            Unit.UNEVEN: 100 * seen["cov_bytes"],
+            Unit.UNEVEN_MS: 100 * seen["cov_time"],
+            Unit.ROW: seen["bytes"] / seen["rows"] / 1000,
+        }
         return Sample(sample.figures | figures, sample.detail | {"paths": seen})
 
     return again
