@@ -184,7 +184,7 @@ def memory() -> dict[str, float]:
     fixed = moved["qp_bytes"] - moved["qp_window_bytes"] - moved["qp_ev_bytes"]
     print("\nbytes of a QP")
     row(fixed, "beside its window and its EVs", QP_BYTES)
-    row(moved["qp_window_bytes"] / 128, "per PSN of its window: send-time table and bitmaps")
+    row(moved["qp_window_bytes"] / 128, "per PSN of that window: bitmaps")
     row(moved["qp_ev_bytes"] / 16, "per EV of its path table")
     return {"QP, bytes": fixed}
 

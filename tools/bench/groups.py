@@ -300,26 +300,20 @@ def _scale_evs() -> Group:
     return Group("evscale", title, None, rows, (U.NS, U.MWRITES), wanted, 0.6)
 
 
-BITMAP_BYTES = 16 * 128 // 8
-"""Of the packets that may arrive out of order, with the usual window."""
-
-
 def _idle(report: dict[str, Any]) -> dict[Unit, float]:
-    whole = report["qp_bytes"] + report["engine_bytes_per_qp"]
-    return {U.BYTES: whole - BITMAP_BYTES}
+    """Bytes beside the bits for each PSN of its window."""
+    return {U.BYTES: _whole(report)[U.BYTES] - report["window_bytes"]}
 
 
-def _fixed(report: dict[str, Any]) -> dict[Unit, float]:
-    whole = report["qp_bytes"] + report["engine_bytes_per_qp"]
-    return {U.BYTES: whole - report["window_bytes"]}
+def _whole(report: dict[str, Any]) -> dict[Unit, float]:
+    return {U.BYTES: report["qp_bytes"] + report["engine_bytes_per_qp"]}
 
 
 def _alone() -> Group:
     rows = (
-        Method("idle-qp", "bytes of an idle queue pair beside its bitmap of packets",
+        Method("idle-qp", "bytes of an idle queue pair beside its bitmaps of PSNs",
                once([str(LOAD), "size"], _idle), once=True),
-        Method("idle-qp-fixed", "the same beside all that its window takes, send times included",
-               once([str(LOAD), "size"], _fixed), once=True),
+        Method("idle-qp-all", "the same with them", once([str(LOAD), "size"], _whole), once=True),
         Method("icrc", "CRC over full packets, one core",
                once([str(CRC), "0.3"], lambda r: {U.GBYTES: r["gigabytes_per_second"]})),
         Method("import", "import mrc",
@@ -328,10 +322,9 @@ def _alone() -> Group:
     )  # fmt: skip
     wanted = (
         Target("iCRC, GB/s", U.GBYTES, "icrc", None, 8.0),
-        Target("idle queue pair beside bitmap, bytes", U.BYTES, "idle-qp", None, 4096,
-               at_least=False),
-        Target("idle queue pair beside window, bytes", U.BYTES, "idle-qp-fixed", None, 4096,
-               at_least=False),
+        Target(
+            "idle queue pair beside bitmap, bytes", U.BYTES, "idle-qp", None, 4096, at_least=False
+        ),
         Target("import mrc, s", U.SECONDS, "import", None, 0.15, at_least=False),
         Target("import mrc brings scapy", U.SCAPY, "import", None, 0, at_least=False),
     )
