@@ -101,7 +101,7 @@ def test_a_target_that_is_missed_has_its_experiments_shown():
     assert "### Bulk" in text
     assert "moves 44 % less: worse" in text
     assert "moves 90 % more: better" in text
-    assert "makes no difference" in text
+    assert "makes no clear difference" in text
     assert "too old a kernel" in text
     assert "**What would remove it**" in text
 
@@ -122,10 +122,15 @@ def test_a_miss_that_nobody_has_looked_into_is_said_to_be_one():
 @pytest.mark.parametrize(
     ("ratio", "unit", "said"),
     [(1.5, Unit.GBPS, "moves 50 % more: better"), (0.5, Unit.P50, "takes 50 % less: better"),
-     (2.0, Unit.CPU, "takes 100 % more: worse"), (1.04, Unit.GBPS, "makes no difference")],
+     (2.0, Unit.CPU, "takes 100 % more: worse"), (1.04, Unit.GBPS, "makes no clear difference")],
 )  # fmt: skip
 def test_a_ratio_in_words(ratio, unit, said):
-    assert page.verdict(ratio, unit) == said
+    assert page.verdict({"median": ratio, "min": ratio, "max": ratio}, unit) == said
+
+
+def test_rounds_that_disagree_say_nothing():
+    spread = {"median": 1.3, "min": 0.9, "max": 1.6}
+    assert page.verdict(spread, Unit.GBPS) == "makes no clear difference"
 
 
 # -- the figure ----------------------------------------------------------------------------------

@@ -80,13 +80,15 @@ def _range(spread: Spread) -> str:
 
 
 def _origin(document: Document, names: Sequence[str]) -> str:
-    runs = [document["groups"][name] for name in names]
+    runs = [group for name in names if "run" in (group := document["groups"][name])]
     start = document["start"]
+    if not runs:
+        return f"Linux {start['kernel']}, {start['cores']} cores, {start['time']}."
     times = sorted({group["run"]["time"] for group in runs})
     commits = ", ".join(f"`{name}`" for name in sorted({group["run"]["commit"] for group in runs}))
     rounds = sorted({(group["run"]["rounds"], group["run"]["seconds"]) for group in runs})
     often = ", ".join(f"{count} of {seconds} s" for count, seconds in rounds)
-    busy = [n for n, g in zip(names, runs, strict=True) if g.get("others", 0) > OTHERS_MAX]
+    busy = [n for n in names if document["groups"][n].get("others", 0) > OTHERS_MAX]
     text = (
         f"Linux {start['kernel']}, {start['cores']} cores, {times[0]}"
         + (f" to {times[-1]}" if times[1:] else "")
@@ -114,8 +116,7 @@ def limits(document: Document) -> list[str]:
             lines += ["", *_limit(document, limit, ours)]
     if left := [t["what"] for t in missed if not any(k.explains(t["what"]) for k in KNOWN)]:
         lines += ["", "### No experiment yet", "", *(f"* {what}" for what in left)]
-    measured = [name for name, group in document["groups"].items() if "run" in group]
-    return [*lines, "", _origin(document, measured)]
+    return [*lines, "", _origin(document, list(document["groups"]))]
 
 
 def _wanted(target: Mapping[str, Any]) -> str:
@@ -149,10 +150,10 @@ def _trial(document: Document, trial: Trial) -> list[str] | None:
     name = f"`{trial.row}`: {row['what']}"
     if not trial.against:
         return [name, "", *_first(row, group["columns"])]
-    ratio = row["ratios"].get(trial.against)
+    ratio = row.get("ratios", {}).get(trial.against)
     if ratio is None:
         return None
-    said = verdict(ratio["median"], Unit(group["columns"][0]))
+    said = verdict(ratio, Unit(group["columns"][0]))
     return [name, f"`{trial.against}`", _range(ratio), said]
 
 
@@ -162,15 +163,14 @@ def _first(row: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
     return [_range(row["figures"][unit]), unit]
 
 
-def verdict(ratio: float, unit: Unit) -> str:
-    """In words: what a ratio of this unit means."""
-    gain = 1 / ratio if unit in LESS_IS_BETTER else ratio
+def verdict(ratio: Spread, unit: Unit) -> str:
+    """In words: what ratios of this unit mean."""
+    if ratio["min"] <= 1 <= ratio["max"] or 1 / LITTLE < ratio["median"] < LITTLE:
+        return "makes no clear difference"
+    more = ratio["median"] > 1
     what = "takes" if unit in LESS_IS_BETTER else "moves"
-    if 1 / LITTLE < gain < LITTLE:
-        return "makes no difference"
-    side = "better" if gain > 1 else "worse"
-    percent = 100 * abs(ratio - 1)
-    return f"{what} {percent:.0f} % {'more' if ratio > 1 else 'less'}: {side}"
+    percent = f"{100 * abs(ratio['median'] - 1):.0f} % {'more' if more else 'less'}"
+    return f"{what} {percent}: {'worse' if more == (unit in LESS_IS_BETTER) else 'better'}"
 
 
 # -- files ---------------------------------------------------------------------------------------

@@ -105,34 +105,34 @@ KNOWN = (
         " `ping-spin` and `ping-spin-both` say what is left when one end or both never sleep;"
         " `ping-epoll`, `ping-eventfd` and `ping-futex` what an event loop or a second thread adds"
         " to the bare ping-pong; `hand-...` what two switches of threads cost.",
-        _trials("wake", "bare-ping", "ping-spin", "ping-spin-both", "ping-epoll", "ping-uring",
-                "ping-eventfd", "ping-futex", "ping-spin-eventfd", "hand-eventfd", "hand-futex"),
+        (
+            *_trials("wake", "bare-ping", "ping-spin", "ping-spin-both", "ping-epoll", "ping-uring",
+                     "ping-eventfd", "ping-futex", "ping-spin-eventfd"),
+            *_trials("wake", "", "bare-ping", "hand-eventfd", "hand-futex"),
+        ),
         "a core for each end that never sleeps. With threads, a completion without a switch: the"
         " application looks for it itself instead of being woken.",
     ),
     Limit(
         "Small writes",
-        ("64 B writes / ",),
+        ("64 B writes / ", "million 64 B writes"),
         "With 64 bytes in a packet there is no work on data to speak of, and the bare loops do none"
         " for a packet: sixteen of them are one message. MRC makes a header, a place, an"
         " acknowledgement and a completion for each. The rows `steps64-...` are the bare loop with"
         " the work that no transport can leave out; `make bench-core` counts the instructions of"
         " ours.",
-        _steps("steps64", "bare-gso16", "mrc-c"),
+        (*_steps("steps64", "bare-gso16", "mrc-c"), *_trials("mem", "", "mem-c", "mem-python")),
         "several writes in one packet, which the protocol does not have; or fewer instructions for"
         " a message that is its own first and last packet.",
     ),
     Limit(
         "Many queue pairs, many entropy values",
-        ("10,000 queue pairs", "4,096 entropy values", "million 64 B writes"),
+        ("10,000 queue pairs", "4,096 entropy values"),
         "The same packets, but the state they touch is another one each time: it comes from memory"
         " instead of the cache, and few packets follow each other in one queue pair. `walk-...` go"
         " round as many pieces of state without doing anything else.",
-        (
-            *_trials("walk", "", "packet", "walk-1", "walk-100", "walk-1000", "walk-10000",
-                     "walk-10000-huge"),
-            *_trials("mem", "", "mem-c"),
-        ),
+        _trials("walk", "", "packet", "walk-1", "walk-100", "walk-1000", "walk-10000",
+                "walk-10000-huge"),
         "less state to touch for a packet, closer together; and large pages, as far as their row"
         " differs from the one before it.",
     ),
