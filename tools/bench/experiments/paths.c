@@ -99,15 +99,32 @@ static double paths_when(struct msghdr *m)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+struct inbox {
+    uint8_t buf[LOOP_BATCH_MAX][SNAP_BYTES];
+    uint8_t control[LOOP_BATCH_MAX][CMSG_SPACE(sizeof(struct timespec))];
+    struct sockaddr_ll from[LOOP_BATCH_MAX];
+    struct iovec iov[LOOP_BATCH_MAX];
+    struct mmsghdr msgs[LOOP_BATCH_MAX];
+};
+
+static void paths_offer(struct inbox *in)
+{
+    for (int i = 0; i < LOOP_BATCH_MAX; i++) {
+        in->iov[i] = (struct iovec){in->buf[i], SNAP_BYTES};
+        in->msgs[i].msg_hdr = (struct msghdr){.msg_name = &in->from[i],
+                                              .msg_namelen = sizeof in->from[i],
+                                              .msg_iov = &in->iov[i],
+                                              .msg_iovlen = 1,
+                                              .msg_control = in->control[i],
+                                              .msg_controllen = sizeof in->control[i]};
+    }
+}
+
 static void paths_watch(int fd, const struct options *o)
 {
-    static uint8_t buf[LOOP_BATCH_MAX][SNAP_BYTES];
+    static struct inbox in;
     static struct windows by_bytes;
     static struct windows by_time;
-    static uint8_t control[LOOP_BATCH_MAX][CMSG_SPACE(sizeof(struct timespec))];
-    struct sockaddr_ll from[LOOP_BATCH_MAX];
-    struct mmsghdr msgs[LOOP_BATCH_MAX];
-    struct iovec iov[LOOP_BATCH_MAX];
     static uint64_t all[PATHS_MAX];
     uint64_t messages = 0;
     uint64_t rows = 0; /* of messages on one path */
@@ -117,16 +134,8 @@ static void paths_watch(int fd, const struct options *o)
     double begin = 0; /* of counting; 0: nothing seen */
     double end = loop_now() + LOOP_FIRST_MS / 1e3;
     while (loop_now() < end) {
-        for (int i = 0; i < LOOP_BATCH_MAX; i++) {
-            iov[i] = (struct iovec){buf[i], SNAP_BYTES};
-            msgs[i].msg_hdr = (struct msghdr){.msg_name = &from[i],
-                                              .msg_namelen = sizeof from[i],
-                                              .msg_iov = &iov[i],
-                                              .msg_iovlen = 1,
-                                              .msg_control = control[i],
-                                              .msg_controllen = sizeof control[i]};
-        }
-        int n = recvmmsg(fd, msgs, LOOP_BATCH_MAX, MSG_DONTWAIT | MSG_TRUNC, NULL);
+        paths_offer(&in);
+        int n = recvmmsg(fd, in.msgs, LOOP_BATCH_MAX, MSG_DONTWAIT | MSG_TRUNC, NULL);
         if (n < 0) {
             struct pollfd p = {fd, POLLIN, 0};
             poll(&p, 1, 10);
@@ -134,10 +143,10 @@ static void paths_watch(int fd, const struct options *o)
         }
         for (int i = 0; i < n; i++) {
             const int path =
-                from[i].sll_pkttype == PACKET_OUTGOING ? paths_of(buf[i], SNAP_BYTES, o) : -1;
+                in.from[i].sll_pkttype == PACKET_OUTGOING ? paths_of(in.buf[i], SNAP_BYTES, o) : -1;
             if (path < 0)
                 continue;
-            const double when = paths_when(&msgs[i].msg_hdr);
+            const double when = paths_when(&in.msgs[i].msg_hdr);
             if (begin == 0) {
                 begin = when + SKIP_MS / 1e3;
                 end = loop_now() + o->loop.seconds - STOP_MS / 1e3;
@@ -151,10 +160,10 @@ static void paths_watch(int fd, const struct options *o)
             messages++;
             rows += path != before;
             before = path;
-            all[path] += msgs[i].msg_len;
-            bytes += msgs[i].msg_len;
-            paths_add(&by_time, path, msgs[i].msg_len);
-            paths_add(&by_bytes, path, msgs[i].msg_len);
+            all[path] += in.msgs[i].msg_len;
+            bytes += in.msgs[i].msg_len;
+            paths_add(&by_time, path, in.msgs[i].msg_len);
+            paths_add(&by_bytes, path, in.msgs[i].msg_len);
             if (by_bytes.total >= o->window_bytes)
                 paths_close(&by_bytes, o->loop.sockets);
         }
