@@ -139,9 +139,9 @@ KNOWN = (
     Limit(
         "An idle queue pair",
         ("idle queue pair",),
-        "It is a sum, not a speed: tables for each packet of the window are made with the queue"
-        " pair. The last row is what is left without them.",
-        _trials("alone", "", "idle-qp", "idle-qp-fixed"),
-        "making them with the first packet that needs them.",
+        "It is a sum, not a speed: what a queue pair keeps while nothing is under way. The second"
+        " row has the bitmaps of packet numbers as well.",
+        _trials("alone", "", "idle-qp", "idle-qp-all"),
+        "lending tables out with the first packet that needs them.",
     ),
 )  # fmt: skip
