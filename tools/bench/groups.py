@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tools.bench import peers
-from tools.bench.bare import CRC, LOAD, bare, bare_raw, longest_train, ping
+from tools.bench.bare import CRC, LOAD, WAKE, bare, bare_raw, longest_train, ping
 from tools.bench.experiments.groups import experiments
 from tools.bench.experiments.rows import spread
 from tools.bench.method import Group, Method, Target, Unit
@@ -23,6 +23,8 @@ from tools.bench.ours import (
     once,
 )
 
+SPIN = "50"
+"""How long a pump's thread looks for more, in microseconds: the library's default."""
 FULL, SMALL_MTU, SMALL = 4096, 1024, 64
 """Bytes of data in a packet: path MTUs, and a small write."""
 TRAINS = ("1", "2", "4", "8", "16", "auto")
@@ -183,6 +185,7 @@ def _ways() -> Group:
         Method("mrc-4m", "a window of up to 4 MB", command("--window", "4M")),
         Method("mrc-no-cc", "no congestion control", command("--cc", "none")),
         Method("mrc-c", "an application in C on the pump", application()),
+        Method("mrc-c-thread", "the same, thread mode", application("-p", SPIN)),
     )
     return Group("ways", "Ways to run, 16 SRv6 lanes", "fabric", rows, OURS)
 
@@ -212,6 +215,8 @@ def _peers() -> Group:
 def _latency() -> Group:
     rows = (
         Method("bare-ping", "UDP ping-pong in C, blocking sockets", ping(SMALL)),
+        Method("bare-spin", "the same, neither end ever sleeps",
+               ping(SMALL, (WAKE, []), (WAKE, ["-m", "spin"]))),
         Method("sockperf", "sockperf ping-pong", peers.sockperf(SMALL),
                peers.not_installed("sockperf"), ("sockperf",)),
         Method("mrc-uvloop", "await write(), uvloop", library("latency", "uvloop")),
@@ -220,6 +225,8 @@ def _latency() -> Group:
                library("latency", "uvloop", pump="thread"), no_thread_option),
         Method("mrc-c", "an application in C that waits in the pump",
                application("-s", str(SMALL), "-d", "1", latency=True)),
+        Method("mrc-c-thread", "the same, thread mode",
+               application("-s", str(SMALL), "-d", "1", "-p", SPIN, latency=True)),
     )  # fmt: skip
     wanted = (
         Target("64 B write, thread mode, p50 / bare ping-pong", U.P50, "mrc-thread", "bare-ping",
@@ -229,6 +236,8 @@ def _latency() -> Group:
         Target("64 B write, loop mode, p50 in us", U.P50, "mrc-uvloop", None, 80, at_least=False),
         Target("64 B write, C on the pump, p50 / bare ping-pong", U.P50, "mrc-c", "bare-ping",
                2.0, at_least=False),
+        Target("64 B write, C, thread mode, p50 / bare ping-pong", U.P50, "mrc-c-thread",
+               "bare-ping", 2.0, at_least=False),
     )  # fmt: skip
     title = "A 64 B write until it is completed at the sender, one veth"
     return Group("latency", title, "veth", rows, (U.P50, U.P99), wanted)
@@ -238,6 +247,7 @@ def _small() -> Group:
     deep = ("-s", str(SMALL), "-d", "1024")
     rows = (
         Method("mrc-c", "an application in C on the pump", application(*deep)),
+        Method("mrc-c-thread", "the same, thread mode", application(*deep, "-p", SPIN)),
         Method("mrc-python", "write_nowait(), uvloop", library("pipelined", "uvloop", depth=1024)),
         Method("mrc-thread", "write_nowait(), thread mode",
                library("pipelined", "uvloop", depth=1024, pump="thread"), no_thread_option),

@@ -8,6 +8,7 @@
  *
  *   -q QPS  -e EVS  -s BYTES of a write  -d writes in flight, all queue pairs together
  *   -m PATH MTU  -k TRAIN (0: auto)  -w WINDOW in bytes (0: NSCC)  -t SECONDS
+ *   -p SPIN_US  thread mode
  *   -l  one write at a time: how long until it is completed
  *
  * The same for both ends but -t and -l. Prints one JSON object. */
@@ -23,6 +24,14 @@ struct load_run {
     uint64_t done;
     struct quantile taken;
 };
+
+/* A single write leaves at once. Of many those leave together that are posted before load_turn. */
+static int load_when(const struct load_options *o)
+{
+    if (o->latency)
+        return MRC_POST_NOW;
+    return o->threaded ? MRC_POST_LATER : MRC_POST;
+}
 
 /* One more write of a queue pair, or several in a row. */
 static void load_post(struct load_run *r, uint32_t qp, uint32_t count)
@@ -40,7 +49,8 @@ static void load_post(struct load_run *r, uint32_t qp, uint32_t count)
                                      .opcode = MRC_WR_RDMA_WRITE,
                                      .flags = MRC_SEND_SIGNALED};
     }
-    load_must(mrc_pump_post_send(r->from->pump, r->from->qpn[qp], wr, (int)count) == (int)count,
+    load_must(mrc_pump_post(r->from->pump, r->from->qpn[qp], wr, (int)count, load_when(r->o)) ==
+                  (int)count,
               r->from, "post");
     r->posted += count;
 }
@@ -63,7 +73,9 @@ static void load_poll(struct load_run *r, bool again)
 
 static void load_turn(struct load_run *r)
 {
-    if (r->also == NULL) {
+    if (r->o->threaded)
+        load_must(mrc_pump_push(r->from->pump) >= 0, r->from, "push");
+    if (r->also == NULL || r->o->threaded) {
         load_must(mrc_pump_wait(r->from->pump, LOAD_WAIT_MS) >= 0, r->from, "turn");
         return;
     }

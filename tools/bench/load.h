@@ -26,6 +26,8 @@ struct load_options {
     uint32_t window;
     double seconds;
     bool latency;
+    bool threaded;
+    uint32_t spin_us;
 };
 
 /* What the peer must know; exchanged as it lies in memory, between two programs of one build. */

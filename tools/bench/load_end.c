@@ -49,7 +49,7 @@ struct load_options load_parse(int argc, char **argv)
     struct load_options o = {
         .qps = 1, .evs = 16, .bytes = 1 << 20, .depth = 16, .path_mtu = MRC_MTU_MAX, .seconds = 1};
     int opt;
-    while ((opt = getopt(argc, argv, "q:e:s:d:m:k:w:t:l")) != -1) {
+    while ((opt = getopt(argc, argv, "q:e:s:d:m:k:w:t:p:l")) != -1) {
         switch (opt) {
         case 'q': o.qps = (uint32_t)load_number(optarg, 1, 65536); break;
         case 'e': o.evs = (uint32_t)load_number(optarg, 1, MRC_EV_MAX); break;
@@ -59,6 +59,10 @@ struct load_options load_parse(int argc, char **argv)
         case 'k': o.train = (uint32_t)load_number(optarg, 0, 16); break;
         case 'w': o.window = (uint32_t)load_number(optarg, 0, 1 << 30); break;
         case 't': o.seconds = load_number(optarg, 0.01, 3600); break;
+        case 'p':
+            o.threaded = true;
+            o.spin_us = (uint32_t)load_number(optarg, 0, 1000);
+            break;
         case 'l': o.latency = true; break;
         default: exit(1);
         }
@@ -130,6 +134,8 @@ void load_open(struct load_end *e, const struct load_options *o, struct mrc_mem_
         load_must(qpn > 0, e, "queue pair");
         e->qpn[q] = (uint32_t)qpn;
     }
+    if (o->threaded)
+        load_must(mrc_pump_start(e->pump, o->spin_us) >= 0, e, "thread");
 }
 
 void load_tell(const struct load_end *e, struct load_card *out)
