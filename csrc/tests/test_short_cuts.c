@@ -384,6 +384,31 @@ TEST(path_on_sent_more__as_one_by_one)
         rig_close(&r[i]);
 }
 
+/* Nothing leaves 2^22 PSNs beyond the oldest request that is not complete: nobody could tell then
+ * whether that is behind or ahead. The last that may asks for an answer. */
+TEST(short_cuts__end_where_the_oldest_request_is_too_far_behind)
+{
+    enum { AHEAD = 1 << 22, LEFT = 5 };
+    static struct cut k;
+    memset(&k, 0, sizeof k);
+    for (int i = 0; i < 2; i++) {
+        rig_open(&k.r[i], 0xFFFF00, MRC_CC_NSCC, false);
+        CHECK_EQ(rig_post(&k.r[i], 0, 0, 1, MRC_WR_RDMA_WRITE), 1);
+    }
+    cut_tx(&k, 0);
+    for (int i = 0; i < 2; i++) {
+        struct mrc_req *r = &rig_qp(&k.r[i].s[0])->req;
+        r->sq[r->head & r->sq_mask].first = mrc_psn_add(r->tx.max_sent, LEFT - AHEAD);
+        CHECK_EQ(rig_post(&k.r[i], 0, 0, 20 * RIG_MTU, MRC_WR_RDMA_WRITE), 1);
+    }
+    cut_tx(&k, 0);
+    CHECK_EQ(k.n, LEFT);
+    CHECK_EQ(k.tx[1][LEFT - 2].hdr[8] & 0x80, 0);
+    CHECK_EQ(k.tx[1][LEFT - 1].hdr[8] & 0x80, 0x80);
+    for (int i = 0; i < 2; i++)
+        rig_close(&k.r[i]);
+}
+
 TEST(short_cuts__clean_network)
 {
     for (uint8_t train = 0; train <= 8; train += 4)

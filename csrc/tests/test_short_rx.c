@@ -140,13 +140,15 @@ static void rx_seal(const struct rig *r, struct rig_pkt *p)
 
 static void rx_forge(struct rx_world *w, size_t n, int k, uint8_t op, uint32_t ahead, uint32_t key)
 {
+    const bool imm = (mrc_opcode_flags(op) & MRC_OPF_IMM) != 0;
     const bool part = op != MRC_OP_WRITE_FIRST && op != MRC_OP_WRITE_MIDDLE && rx_below(w, 2) == 0;
-    const uint32_t len = part ? 1 + rx_below(w, RIG_MTU) : w->len;
+    const uint32_t full = imm ? w->len - 4 : w->len; /* as long on the wire as one without */
+    const uint32_t len = part ? 1 + rx_below(w, RIG_MTU) : full;
     const uint32_t psn = (w->psn[k] + ahead) & 0xFFFFFF;
     const uint32_t at = psn % (RIG_BUF / RIG_MTU) * RIG_MTU;
     const uint16_t stamp = (uint16_t)mrc_rand_next(&w->rand);
     const bool asks = rx_below(w, 20) == 0;
-    const uint8_t fill = (uint8_t)mrc_rand_next(&w->rand);
+    const uint8_t fill = (uint8_t)rx_below(w, 3);     /* often what was the immediate before */
     const uint32_t ev = RIG_EV0 + rx_below(w, 8) / 7; /* most by one path */
     for (int i = 0; i < 2; i++) {
         const struct rig_side *s = &w->r[i].s[1];
@@ -163,7 +165,7 @@ static void rx_forge(struct rx_world *w, size_t n, int k, uint8_t op, uint32_t a
                                   .va = rig_va(s, RIG_RW) + at,
                                   .r_key = s->key[key],
                                   .dmalen = 1 << 14,
-                                  .imm = 7,
+                                  .imm = fill * 0x01010101u,
                                   .payload_len = len};
         rig_forge(&w->r[i], 1, &p, fill, &w->wire[i][n]);
         w->wire[i][n].rx.sport = (uint16_t)ev;

@@ -54,8 +54,9 @@ static void bare_recv(const struct sockaddr_in6 *local, const struct options *o)
 
     double first = 0.0;
     double last = 0.0;
+    int used = LOOP_BATCH_MAX; /* the others are still as they were */
     for (;;) {
-        for (int i = 0; i < LOOP_BATCH_MAX; i++) {
+        for (int i = 0; i < used; i++) {
             iov[i] = (struct iovec){buf[i], sizeof buf[i]};
             msgs[i].msg_hdr = (struct msghdr){.msg_iov = &iov[i],
                                               .msg_iovlen = 1,
@@ -63,6 +64,7 @@ static void bare_recv(const struct sockaddr_in6 *local, const struct options *o)
                                               .msg_controllen = sizeof control[i]};
         }
         int n = recvmmsg(fd, msgs, LOOP_BATCH_MAX, MSG_DONTWAIT, NULL);
+        used = n > 0 ? n : 0;
         if (n < 0 && errno != EAGAIN && errno != EINTR)
             loop_die("recvmmsg");
         if (n < 0) {
