@@ -222,3 +222,17 @@ TEST(path_load__what_a_peer_says_stays_in_bounds)
     rig_check(&r, ~0u);
     rig_free(&r);
 }
+
+/* Trains are acknowledged as such, and counted by their packets; the memory stays as short. */
+TEST(path_load__a_train_counts_as_its_packets)
+{
+    struct rig r = load_rig(2, 1, MRC_SKIP_COMPARED);
+    mrc_path_sizes_passed(r.t, 0, 4000, 15);
+    CHECK_EQ(r.t->entry[0].load.seen, 40 + 15);
+    CHECK_EQ(r.t->load[1].seen, 40 + 15 + 40);
+    mrc_path_sizes_passed(r.t, 0, 4000, 300);
+    CHECK(r.t->entry[0].load.seen >= 32 && r.t->entry[0].load.seen < 64);
+    CHECK_EQ(r.t->load[1].seen, r.t->entry[0].load.seen + 40);
+    CHECK_EQ(r.t->passed, 2 * 40 + 315);
+    rig_free(&r);
+}

@@ -90,6 +90,28 @@ TEST(req_infer__classes_are_compared_apart)
     req_close(&r);
 }
 
+/* But copies stay in order among themselves, also where nothing else is on their path. */
+TEST(req_infer__copies_are_compared_with_copies)
+{
+    struct rig r;
+    req_open(&r, MRC_CC_NONE);
+    r.s[0].e->env.tclass_retx = 8 << 2 | 2;
+    for (uint16_t i = 1; i < RIG_EVS; i++)
+        CHECK_EQ(mrc_path_set_state(r.s[0].path, i, MRC_EV_DENIED, r.now), MRC_OK);
+    req_post(&r, 1, 4 * RIG_MTU, WRITE);
+    CHECK_EQ(req_send(&r), 4);
+    req_hear_nack(&r, REQ_START, MRC_NACK_TRIMMED);
+    req_hear_nack(&r, REQ_START + 1, MRC_NACK_TRIMMED);
+    CHECK_EQ(req_send(&r), 2);
+    struct mrc_pkt f = req_sack(&r, REQ_START - 1, REQ_START + 1, 0);
+    f.rtx = true; /* the second copy is here, and both packets that were not sent again */
+    f.sack_bitmap = 0xE;
+    f.ooo_count = 3;
+    req_hear(&r, &f);
+    CHECK_EQ(req_state_of(&r, REQ_START), LOST);
+    req_close(&r);
+}
+
 /* The end of the bitmap is not the end of the world: what it does not cover may have arrived. */
 TEST(req_infer__no_proof_no_loss)
 {

@@ -265,6 +265,35 @@ TEST(wire_follows__as_decoded)
     CHECK(followed > 50000);
 }
 
+TEST(wire_middle__as_encoded)
+{
+    struct mrc_rand rand;
+    mrc_rand_seed(&rand, 6);
+    for (int round = 0; round < 20000; round++) {
+        uint8_t hdr[2][MRC_HDR_MAX];
+        struct mrc_pkt p = {.opcode = round % 2 == 0 ? MRC_OP_WRITE_FIRST : MRC_OP_WRITE_MIDDLE,
+                            .p_key = 0xFFFF,
+                            .dqp = mrc_rand_below(&rand, 1 << 24),
+                            .psn = mrc_rand_below(&rand, 1 << 24),
+                            .a = mrc_rand_below(&rand, 2) == 0,
+                            .ts = mrc_rand_below(&rand, 2) == 0,
+                            .tx_timestamp = (uint16_t)mrc_rand_next(&rand),
+                            .ftype = 1,
+                            .msn = (uint16_t)mrc_rand_next(&rand),
+                            .va = mrc_rand_next(&rand),
+                            .r_key = (uint32_t)mrc_rand_next(&rand),
+                            .dmalen = (uint32_t)mrc_rand_next(&rand)};
+        mrc_wire_encode(hdr[0], &p);
+        p.opcode = MRC_OP_WRITE_MIDDLE;
+        p.psn = mrc_rand_below(&rand, 1 << 24);
+        p.a = mrc_rand_below(&rand, 2) == 0;
+        p.va = mrc_rand_next(&rand);
+        mrc_wire_middle(hdr[0], p.psn, p.a, p.va);
+        mrc_wire_encode(hdr[1], &p);
+        CHECK_MEM(hdr[0], hdr[1], sizeof hdr[1]);
+    }
+}
+
 enum { CUT_WINDOW = 64, CUT_EVS = 3 };
 
 /* All but what nobody reads: links of slots that are not in flight. */
@@ -359,6 +388,34 @@ TEST(txtrack_take__as_one_by_one)
             cut_report(&t[0], &t[1], any);
         cut_same_track(&t[0], &t[1]);
     }
+}
+
+/* A copy tells nothing of when its original left, nor by which path: no run goes on over it. */
+TEST(txtrack_take__a_copy_is_in_no_run)
+{
+    static _Alignas(64) uint8_t mem[1 << 14];
+    struct mrc_txtrack t;
+    const struct mrc_slot *last;
+    mrc_txtrack_init(&t, mem, CUT_WINDOW, CUT_EVS);
+    mrc_txtrack_start(&t, mrc_psn(0));
+    for (uint32_t n = 0; n < 2; n++)
+        mrc_txtrack_sent(&t, mrc_psn(n), 0, 0, 0, 1000, 1);
+    mrc_txtrack_lose(&t, mrc_txtrack_slot(&t, mrc_psn(1)));
+    mrc_txtrack_sent(&t, mrc_psn(1), 0, 0, 0, 1000, 1);
+    CHECK_EQ(mrc_txtrack_take(&t, mrc_psn(1), &last), 1);
+    CHECK_EQ(mrc_txtrack_take(&t, mrc_psn(1), &last), 0);
+}
+
+TEST(short_cuts__what_a_train_delivers_is_counted_by_the_packet)
+{
+    struct rig r;
+    const struct mrc_qp_attr a = {.train_max = 8};
+    rig_open(&r, 0xFFFFF0, MRC_CC_NSCC, false);
+    CHECK_EQ(mrc_qp_modify(r.s[0].e, r.s[0].qpn, &a, MRC_QP_TRAIN, r.now), MRC_OK);
+    CHECK_EQ(rig_post(&r, 0, 0, 40 * RIG_MTU, MRC_WR_RDMA_WRITE), 1);
+    CHECK(rig_settle(&r));
+    CHECK_EQ(r.s[0].path->passed, 40);
+    rig_close(&r);
 }
 
 TEST(path_on_sent_more__as_one_by_one)
