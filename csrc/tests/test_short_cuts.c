@@ -396,7 +396,7 @@ TEST(txtrack_take__a_copy_is_in_no_run)
     static _Alignas(64) uint8_t mem[1 << 14];
     struct mrc_txtrack t;
     const struct mrc_slot *last;
-    mrc_txtrack_init(&t, mem, CUT_WINDOW, CUT_EVS);
+    mrc_txtrack_init(&t, mem, CUT_WINDOW, CUT_WINDOW, CUT_EVS);
     mrc_txtrack_start(&t, mrc_psn(0));
     for (uint32_t n = 0; n < 2; n++)
         mrc_txtrack_sent(&t, mrc_psn(n), 0, 0, 0, 1000, 1);
