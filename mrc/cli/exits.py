@@ -64,7 +64,8 @@ def from_exception(error: BaseException, peer: str) -> CliError | None:
     if isinstance(error, socket.gaierror):
         return CliError(Exit.PEER, f"unknown host: {error.strerror}")
     if isinstance(error, TimeoutError) and error.errno is None:
-        return CliError(Exit.PEER, f"{peer}: {error or 'no answer in time'}")
+        text = str(error) or "no answer in time"
+        return CliError(Exit.PEER, text if peer in text else f"{peer}: {text}")
     if isinstance(error, OSError):
         return _from_os_error(error, peer)
     return None

@@ -64,8 +64,8 @@ class HumanOutput:
                 if key in data:
                     self._flow("SUM", data[key])
         for fault in data.get("faults", ()):
-            begin = "" if fault["on"] else "end of "
-            self._line(f"      {fault['t']:.3f} s  {begin}{fault['what']}", _YELLOW)
+            change = "begins" if fault["on"] else "is over"
+            self._line(f"      {fault['t']:.3f} s  {fault['what']} {change}", _YELLOW)
         self._events(data["mrc"]["ev_events"])
 
     def _flow(self, label: str, flow: dict[str, Any]) -> None:

@@ -76,7 +76,9 @@ def _hosts(said: dict[str, Any], name: str, peer: str) -> tuple[int, int | None]
         if peer in (other, address):
             return me, host_number(other, len(hosts))
     if peer[:1] == "h" and peer[1:].isdecimal():
-        raise CliError(Exit.PEER, f"there is no host {peer} in this lab: h1 to h{len(hosts)}")
+        raise CliError(
+            Exit.PEER, f"there is no host {peer} in this lab, which has h1 to h{len(hosts)}"
+        )
     return me, None
 
 

@@ -11,6 +11,8 @@ from mrc.lab.plan import FabricSpec
 from mrc.units import format_bytes, format_rate
 
 SHOWN_HOSTS = 8
+CUT_MAX, KEPT = 4095, 64
+"""Bytes: what the kernel takes out of a packet at most (ADR 109), what stays behind UDP."""
 
 
 def size(spec: FabricSpec) -> str:
@@ -62,6 +64,11 @@ def welcome(said: dict[str, Any]) -> None:
     print(f"{said['name']}: {size(_spec(said))}; {_links(_spec(said))}")
     print(f"  mrc-lab exec{option} h2 -- mrc-recv &")
     print(f"  mrc-lab exec{option} h1 -- mrc-send h2")
+    if said["spec"]["trim"] and said["spec"]["mtu"] > CUT_MAX + KEPT:
+        print(
+            f"  only what fits into {CUT_MAX + KEPT} bytes behind its UDP header is cut, as all of"
+        )
+        print("  MRC does; longer packets of other programs are lost where there is no room")
 
 
 def status(said: dict[str, Any]) -> None:
@@ -100,6 +107,7 @@ def _counters(links: dict[str, dict[str, int]]) -> None:
                 f"  {name:24} {count['bytes']:16} {count['packets']:12}"
                 f" {count['dropped']:10} {count['lost']:10}"
             )
+    print("  (a train that the kernel had not cut up yet is one packet here; bytes are exact)")
 
 
 def happened(answer: dict[str, Any], script: list[str]) -> None:
@@ -114,6 +122,8 @@ def happened(answer: dict[str, Any], script: list[str]) -> None:
     for number, line in zip(answer["numbers"], script, strict=True):
         if number not in begun:
             print(f"{line}: to come")
+    if any(line.startswith("trim ") for line in script):
+        print(f"(packets of more than {CUT_MAX + KEPT} bytes behind UDP pass uncut; MRC has none)")
 
 
 def healed(answer: dict[str, Any], target: str) -> None:

@@ -8,6 +8,7 @@ import contextlib
 import errno
 import os
 import sys
+import textwrap
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,9 @@ __all__ = ["Progress", "Tell", "add_options", "load", "run_one"]
 
 _EVERY_S = 0.5
 _QUIET_EVERY_S = 10.0
+_LAB_START_S = 1.5
+"""Until a lab is up and its programs have been read in, about."""
+_NAME_MAX = 40
 _PLACES = {"sim": "the emulated fabric (python -m mrc.sim)", "lab": "a lab (mrc-lab run)"}
 
 
@@ -80,7 +84,8 @@ def load(options: argparse.Namespace, on: str) -> list[Scenario]:
         for name in library.names():
             scenario = load_scenario(library.find(name))
             if on in scenario.on:
-                print(f"{name:26} {scenario.name}")
+                scenario = load_scenario(library.find(name), fabric=on)
+                print(f"{name:26} {_about(_takes_s(scenario, on)):>7}  {scenario.name}")
         return []
     if not options.scenario:
         raise FabricError("which scenario?")
@@ -94,6 +99,20 @@ def load(options: argparse.Namespace, on: str) -> list[Scenario]:
             where = " and ".join(_PLACES[name] for name in scenario.on)
             raise FabricError(f"{scenario.source}: is for {where} only (on = {list(scenario.on)})")
     return [scenario.only(options.case) for scenario in loaded] if options.case else loaded
+
+
+def _takes_s(scenario: Scenario, on: str) -> float:
+    """How long all its cases take: on a lab in real time, else as it says. 0: not known."""
+    if on == "sim":
+        return scenario.takes_ns / 1e9
+    return sum(case.run.duration_ns / 1e9 + _LAB_START_S for case in scenario.cases)
+
+
+def _about(seconds: float) -> str:
+    """For people who want to know whether to wait."""
+    if not seconds:
+        return "-"
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
@@ -158,12 +177,7 @@ def _progress(scenario: Scenario, *, quiet: bool) -> Iterator[Tell]:
         if quiet or now - last < every:
             return
         last, shown = now, True
-        case = progress.case
-        text = (
-            f"  {case.name or scenario.name:.40} ({progress.number + 1} of {progress.cases}):"
-            f" {progress.now_ns / 1e9:.3f} of {case.run.duration_ns / 1e9:g} s"
-            f" in {progress.wall_s:.0f} s"
-        )
+        text = f"  {_how_far(progress, scenario.name)}"
         with contextlib.suppress(OSError):
             print(f"\r{text}\x1b[K" if terminal else text, end="" if terminal else "\n",
                   file=sys.stderr, flush=True)  # fmt: skip
@@ -174,6 +188,19 @@ def _progress(scenario: Scenario, *, quiet: bool) -> Iterator[Tell]:
         if terminal and shown:
             with contextlib.suppress(OSError):
                 print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _how_far(progress: Progress, title: str) -> str:
+    """`no trimming (2 of 3): 0.350 of 1 s, 4 s gone, 7 s to go`."""
+    case, now_s = progress.case, progress.now_ns / 1e9
+    whole_s = case.run.duration_ns / 1e9
+    name = textwrap.shorten(case.name or title, _NAME_MAX, placeholder=" ..")
+    text = f"{name} ({progress.number + 1} of {progress.cases}): {now_s:.3f} of "
+    if case.run.done:  # it ends when all has arrived, which nobody knows before
+        return f"{text}at most {whole_s:g} s, {progress.wall_s:.0f} s gone"
+    left_s = progress.wall_s * (whole_s / now_s - 1) if now_s > 0 else None
+    to_go = "" if left_s is None else f", {max(0.0, left_s):.0f} s to go"
+    return f"{text}{whole_s:g} s, {progress.wall_s:.0f} s gone{to_go}"
 
 
 def _changes(given: Sequence[str], seed: int | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 import string
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -138,10 +139,11 @@ class _Filler(string.Formatter):
 def fill(template: str, names: Mapping[str, Any]) -> str:
     """A sentence with expressions in braces: `a gap of {gap_ms:.0f} ms`. FabricError: a bad one.
 
-    A value that is None is written `never`. An expression may hold neither `:` nor `!`.
+    A value that is None is written `never`, without ms or s. An expression holds neither `:`
+    nor `!`.
     """
     try:
-        return _Filler(names).vformat(template, (), {})
+        return re.sub(r"\bnever (?:ms|s)\b", "never", _Filler(names).vformat(template, (), {}))
     except FabricError:
         raise
     except (ValueError, TypeError) as error:

@@ -66,7 +66,9 @@ def lines(record: Record) -> Iterator[str]:
         cells = (f"{show(case.result):>{w}}" for _, w, show in _COLUMNS)
         yield " ".join((f"  {case_name(case):{width}}", *cells))
     for check in record.expect:
-        yield f"  {'ok ' if check.met else 'NOT'} {check.words}: {check.expression}{_values(check)}"
+        yield f"  {'ok ' if check.met else 'NOT'} {check.words}"
+        if not check.met:
+            yield f"      it would be: {check.expression}{_values(check)}"
     yield f"  {record.verdict}"
 
 

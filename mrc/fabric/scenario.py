@@ -129,6 +129,8 @@ class Scenario:
     expect: tuple[Expectation, ...] = ()
     figure: Figure = field(default_factory=Figure)
     source: str = ""
+    takes_ns: int = 0
+    """All of it on the emulated fabric, on one core of the machine of its author; 0: not said."""
 
     @property
     def cases(self) -> tuple[Case, ...]:
@@ -204,6 +206,7 @@ def parse_scenario(
         expect=_expect(document.table("expect")),
         figure=_figure(document.table("figure")),
         source=source,
+        takes_ns=document.time_ns("takes", 0),
     )
     document.done()
     return scenario

@@ -138,7 +138,7 @@ def host_number(name: str, hosts: int) -> int:
     """`h2` as 1. FabricError: there is no such host; the message says which there are."""
     digits = name.removeprefix("h")
     if name == digits or not digits.isdecimal() or not 1 <= int(digits) <= hosts:
-        raise FabricError(f"there is no host {name!r}: h1 to h{hosts}")
+        raise FabricError(f"there is no host {name} in this lab, which has h1 to h{hosts}")
     return int(digits) - 1
 
 

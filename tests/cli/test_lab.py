@@ -170,7 +170,10 @@ def test_the_usage_error_is_ours():
         ("run ev-loss --json /", "--json /: is a folder"),
         ("run ev-loss --figure /no/such/x.svg", "there is no folder /no/such"),
         ("run ev-loss --seed x", "--seed"),
-        ("run reordering --set fault.0.value=20s", "a lab keeps packets for 10s at most"),
+        (
+            "run ev-loss --set fault.0.do=delay --set fault.0.value=20s",
+            "a lab keeps packets for 10s at most",
+        ),
     ],
 )
 def test_a_wrong_argument_gets_a_sentence_that_says_what_to_do(empty, capsys, line, says):

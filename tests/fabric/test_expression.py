@@ -90,6 +90,7 @@ def test_sentences_are_filled():
     assert (
         fill("{share / rc.share:.2f} times, back {back_ms:.0f}", NAMES) == "3.92 times, back never"
     )
+    assert fill("back {back_ms:.0f} ms after it", NAMES) == "back never after it"
     assert fill("nothing {{in}} braces", NAMES) == "nothing {in} braces"
 
 

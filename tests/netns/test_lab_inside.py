@@ -66,7 +66,9 @@ def test_raw_takes_the_paths_of_the_lab_and_is_trimmed(served):
 def test_what_the_lab_does_not_have_is_said_before_anything_is_sent(lab):
     for argv, code, says in (
         (["h2", "--fail", "p1.t1.9"], 1, "there is no spine 9 in plane 1: t1.1 to t1.2"),
-        (["h9"], 3, "there is no host h9 in this lab: h1 to h2"),
+        (["h9"], 3, "there is no host h9 in this lab, which has h1 to h2"),
     ):
         assert says in lab.run("exec", "h1", "--", "mrc-send", *argv, code=code)
-    assert "there is no host 'h3': h1 to h2" in lab.run("exec", "h3", "--", "true", code=1)
+    assert "there is no host h3 in this lab, which has h1 to h2" in lab.run(
+        "exec", "h3", "--", "true", code=1
+    )

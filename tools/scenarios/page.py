@@ -22,7 +22,8 @@ read and write such files: [scenario-files.md](scenario-files.md). Sections G.x 
 protocol document's numbers reported for NICs and switches at 400 to 1600 Gbit/s. Here rates are
 scaled down and times up by the same factor, so that as many packets are in flight and as many fit
 into a queue; faults follow each other sooner than in the originals. What was published is compared
-with what we got, whether it was met or not.
+with what we got, whether it was met or not. What a lab of namespaces shows of them:
+[scenarios-on-a-lab.md](scenarios-on-a-lab.md).
 
 | scenario | published | here | met |
 | --- | --- | --- | --- |
