@@ -13,7 +13,7 @@ from mrc.fabric.scenario import load_scenario
 SCENARIO = load_scenario(library.find("startup-dead-paths"))
 
 
-def told(progress: Progress, capsys, monkeypatch) -> str:
+def told(progress: Progress, capsys, monkeypatch):
     """The line on stderr, of a run that is told nothing else."""
     monkeypatch.setattr(console, "_QUIET_EVERY_S", 0.0)
 
