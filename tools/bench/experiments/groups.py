@@ -18,6 +18,7 @@ from tools.bench.experiments.rows import (
     nothing,
     uring_recv,
     uring_send,
+    with_source,
     work,
 )
 from tools.bench.method import Group, Method, Unit, nothing_missing
@@ -48,6 +49,8 @@ def _kernel() -> Group:
                uring_send(FULL, TRAIN, 4, "-z"), no_uring),
         Method("uring-single", "single datagrams by io_uring, 16 a call: is it the call?",
                uring_send(FULL, 1, 16), no_uring),
+        Method("single-tunsrc", "a given source of outer headers: is it choosing one?",
+               with_source(bare(FULL, lanes=LANES))),
         Method("uring-recv", "multishot receive by io_uring: is it the receiver's call?",
                uring_recv(FULL, TRAIN), no_uring),
         Method(f"zerocopy{TRAIN}", "MSG_ZEROCOPY with trains: is it the sender's copy?",

@@ -78,10 +78,11 @@ KNOWN = (
         " shared by sixteen already. What MRC adds stands in the rows `steps1-...`.",
         (
             *_steps("steps1", SINGLE, "mrc-single"),
-            *_trials("kernel", SINGLE, "uring-single", GSO),
+            *_trials("kernel", SINGLE, "uring-single", "single-tunsrc", GSO),
             *_trials("rings", SINGLE, "packet-single", "packet-ring", "xdp", "xdp-zero-copy"),
         ),
-        "not a cheaper call but fewer walks: trains, or a way past the socket (`xdp`,"
+        "a source that is given (`ip sr tunsrc set`), as far as its row says; beyond that not a"
+        " cheaper call but fewer walks: trains, or a way past the socket (`xdp`,"
         " `packet-ring`) on a wire that is not the same machine's stack again.",
     ),
     Limit(

@@ -19,7 +19,7 @@ from tools.bench.bare import (
     one_way,
     round_trips,
 )
-from tools.bench.link import SPORT_BASE, BenchError, pinned
+from tools.bench.link import SPORT_BASE, BenchError, output, pinned
 from tools.bench.method import Place, Run, Sample, Unit
 from tools.scorecard.process import Process
 
@@ -90,6 +90,23 @@ def frames(payload: int, way: str, train: int, batch: int) -> Run:
         return one_way(place, payload, (BARE, _gro(train)), gives)
 
     return run
+
+
+def with_source(run: Run) -> Run:
+    """``run`` while the sender's outer headers have a source that is given.
+
+    Without one the kernel chooses one for each packet that it encapsulates.
+    """
+
+    def given(place: Place) -> Sample:
+        link = place.link
+        output(link.sender(["ip", "sr", "tunsrc", "set", link.source]))
+        try:
+            return run(place)
+        finally:
+            output(link.sender(["ip", "sr", "tunsrc", "set", "::"]))
+
+    return given
 
 
 def spread(run: Run, paths: int = LANES) -> Run:
