@@ -22,8 +22,7 @@ CASES = {
     "small": ("mrc-c,mrc-python", Unit.MWRITES),
 }
 EXPERIMENTS = {
-    "kernel": ("bare-gso15,single-tunsrc,uring-gso15,uring-zc15,uring-recv,zerocopy15,"
-               "headers-only", Unit.GBPS),
+    "kernel": ("bare-gso15,single-tunsrc,uring-zc15,uring-recv,zerocopy15,headers-only", Unit.GBPS),
     "steps": ("bare-gso15,steps-window-1m", Unit.GBPS),
     "steps1": ("bare-single,steps1-answers", Unit.GBPS),
     "steps64": ("bare-gso16,steps64-window-1m", Unit.GBPS),
