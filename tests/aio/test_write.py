@@ -11,6 +11,8 @@ import pytest
 
 import mrc
 
+from .conftest import LOOP_ONLY
+
 
 def noise(nbytes: int, seed: int = 7) -> bytearray:
     return bytearray(random.Random(seed).randbytes(nbytes))
@@ -165,3 +167,25 @@ async def test_cut_path_raises_events_and_data_goes_round(mem):
     events = pair.a.ev_events()
     assert any(e.ev == cut and e.to_state is mrc.EvState.ASSUMED_BAD for e in events)
     assert pair.a.ev_events() == []  # drained
+
+
+@LOOP_ONLY  # in thread mode an acknowledgement may take the others along
+async def test_the_first_write_leaves_at_once_and_the_others_together(udp):
+    """ADR 123: nothing waits for the loop when nothing is in flight, and no one leaves alone."""
+    pair = await udp()
+    local, remote = await pair.regions(bytearray(64), bytearray(64))
+    before = pair.a.stats().packets_sent
+    written = [pair.a.write_nowait(local, remote) for _ in range(8)]
+    assert pair.a.stats().packets_sent == before + 1
+    await asyncio.wait_for(asyncio.gather(*written), 10)
+    assert pair.a.stats().packets_sent >= before + 8
+
+
+async def test_the_last_of_many_is_not_forgotten(ends):
+    """What waits for the end of a pass leaves with it, however the loop gets there."""
+    pair = await ends()
+    local, remote = await pair.regions(bytearray(64), bytearray(64))
+    for size in (1, 2, 3, pair.a.options.depth):
+        written = [pair.a.write_nowait(local, remote) for _ in range(size)]
+        done, late = await asyncio.wait(written, timeout=10)
+        assert (len(done), late) == (size, set())
