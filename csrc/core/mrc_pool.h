@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory that the queue pairs of one engine borrow while they are busy, and give back when they are
- * idle. Blocks of MRC_POOL_UNIT bytes times a power of two; when none is left of a size, halves that
- * are both free become one again. Bounded, and never in anybody's way: whoever gets none goes on with the little
- * that is his own. Memory that was never lent was never touched. */
+ * idle. Blocks of MRC_POOL_UNIT bytes times a power of two; when none is left of a size, halves
+ * that are both free become one again. Bounded, and never in anybody's way: whoever gets none goes
+ * on with the little that is his own. Memory that was never lent was never touched. */
 #ifndef MRC_POOL_H
 #define MRC_POOL_H
 
@@ -19,8 +19,8 @@ struct mrc_pool {
     uint32_t units;
     uint32_t used;
     struct mrc_link free[MRC_POOL_ORDERS]; /* links lie in the blocks */
-    void *back[MRC_POOL_ORDERS];           /* given back and kept whole: the first, which begins with
-                                              the next */
+    void *back[MRC_POOL_ORDERS]; /* given back and kept whole: the first, which begins with
+                                    the next */
 };
 
 size_t mrc_pool_bytes(uint32_t units);

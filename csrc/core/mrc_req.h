@@ -191,10 +191,9 @@ void mrc_req_infer(struct mrc_req *r, const struct mrc_req_ctx *c, const struct 
 /* A probe that left at sent_ns was answered now: what left before it and is still missing is lost.
  */
 void mrc_req_probe_answered(struct mrc_req *r, const struct mrc_req_ctx *c, mrc_ns sent_ns);
-/* A NACK came: spend one retry, at most one per round trip (B.9); when it tells of a shortage, at
- * most one per interval of the local ACK timer. RETRY_EXC_ERR when the budget is gone. */
-enum mrc_wc_status mrc_req_nack_retry(struct mrc_req *r, mrc_ns now, mrc_ns round_trip_ns,
-                                      bool shortage);
+/* A NACK came: spend one retry, at most one per interval of the local ACK timer and per round trip
+ * (B.9). RETRY_EXC_ERR when the budget is gone. */
+enum mrc_wc_status mrc_req_nack_retry(struct mrc_req *r, mrc_ns now, mrc_ns round_trip_ns);
 /* The responder has no room for this packet; or packets have arrived. */
 enum { MRC_ROOM_ALL = 1 << 16 }; /* more than any window */
 void mrc_req_room_start(struct mrc_req *r);

@@ -35,5 +35,5 @@ enum mrc_wc_status mrc_req_gbn_nack(struct mrc_req *r, const struct mrc_req_ctx 
     else if (s->state == MRC_SLOT_LOST)
         return MRC_WC_SUCCESS;
     mrc_req_go_back(r, c, psn);
-    return mrc_req_nack_retry(r, c->now, mrc_cc_base_rtt(c->cc), !gap);
+    return mrc_req_nack_retry(r, c->now, mrc_cc_base_rtt(c->cc));
 }

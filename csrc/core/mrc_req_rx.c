@@ -343,8 +343,7 @@ enum mrc_wc_status mrc_req_nack(struct mrc_req *r, const struct mrc_req_ctx *c,
     if (!trimmed)
         mrc_req_room_short(r, c, psn);
     if (s->state == MRC_SLOT_LOST) /* taken for lost before: what there was to do is done */
-        return trimmed ? MRC_WC_SUCCESS
-                       : mrc_req_nack_retry(r, c->now, mrc_cc_base_rtt(c->cc), true);
+        return trimmed ? MRC_WC_SUCCESS : mrc_req_nack_retry(r, c->now, mrc_cc_base_rtt(c->cc));
     mrc_req_unpark(r, c);
     mrc_ns rtt = 0;
     const bool rtt_valid = req_nack_rtt(r, c, p, s, &rtt);
@@ -353,7 +352,7 @@ enum mrc_wc_status mrc_req_nack(struct mrc_req *r, const struct mrc_req_ctx *c,
     if (p->nack_reason == MRC_NACK_TRIMMED)
         mrc_path_on_trim(c->path, s->ev, c->now);
     mrc_txtrack_lose(&r->tx, s);
-    return mrc_req_nack_retry(r, c->now, mrc_cc_base_rtt(c->cc), !trimmed);
+    return mrc_req_nack_retry(r, c->now, mrc_cc_base_rtt(c->cc));
 }
 
 /* ---- transport ACK and NAK ---- */

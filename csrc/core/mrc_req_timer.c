@@ -8,7 +8,6 @@ enum {
     MRC_PROBE_SHIFT_MAX = 8,
     MRC_RETRY_FOREVER = 25, /* exp_cnt */
 };
-#define MRC_NACK_PACE_NS (5 * MRC_USEC)     /* no round trip of software is shorter */
 #define MRC_PROBE_FLOOR_NS (100 * MRC_USEC) /* software (B.11) */
 
 /* ---- local ACK timer ---- */
@@ -56,14 +55,13 @@ static enum mrc_wc_status req_spend(const struct mrc_req *r, uint32_t *count)
 
 static enum mrc_wc_status req_spend_retry(struct mrc_req *r) { return req_spend(r, &r->retry); }
 
-/* A responder that is short of room says so as often as it is asked: were each round trip of that
- * to count, a shortage of some milliseconds would be the end. It may last as long as silence may.
- */
-enum mrc_wc_status mrc_req_nack_retry(struct mrc_req *r, mrc_ns now, mrc_ns round_trip_ns,
-                                      bool shortage)
+/* A responder that is short of room says so as often as it is asked, and a queue that cuts of each
+ * packet: a round trip through full queues holds dozens of the shortest ones. Were each of those to
+ * count, the budget would be gone before the report of what did get through can be here. So
+ * refusals are borne as long as silence is (ADR 74, 117). */
+enum mrc_wc_status mrc_req_nack_retry(struct mrc_req *r, mrc_ns now, mrc_ns round_trip_ns)
 {
-    round_trip_ns = mrc_max64(round_trip_ns, MRC_NACK_PACE_NS);
-    const mrc_ns pace = shortage ? req_interval_ns(r, r->retry) : round_trip_ns;
+    const mrc_ns pace = mrc_max64(round_trip_ns, req_interval_ns(r, r->retry));
     r->quiet_since = now; /* the peer has spoken, and pays by this */
     if (r->nack_counted_ns != 0 && now - r->nack_counted_ns < pace)
         return MRC_WC_SUCCESS;

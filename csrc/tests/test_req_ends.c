@@ -214,7 +214,7 @@ TEST(req_rtt__no_base_far_below_what_was_configured)
     }
 }
 
-TEST(req_retry__refusals_count_once_in_five_microseconds_at_most)
+TEST(req_retry__refusals_of_a_short_round_trip_count_once)
 {
     struct rig r;
     req_open(&r, MRC_CC_FIXED);
