@@ -9,15 +9,15 @@ NIL = 0xFFFF
 
 
 class CoreSender:
-    """One tracker."""
+    """One tracker, with slots of its own for all of its window."""
 
     def __init__(self, first: int, window: int, evs: int) -> None:
         unit = unit_module.module()
         self.ffi, self.lib = unit.ffi, unit.lib
-        size = self.lib.mrc_txtrack_bytes(window, evs)
+        size = self.lib.mrc_txtrack_bytes(window, window, evs)
         self.memory = self.ffi.new("uint64_t[]", size // 8 + 1)
         self.tracker = self.ffi.new("struct mrc_txtrack *")
-        self.lib.mrc_txtrack_init(self.tracker, self.memory, window, evs)
+        self.lib.mrc_txtrack_init(self.tracker, self.memory, window, window, evs)
         self.lib.mrc_txtrack_start(self.tracker, self.psn(first))
         self.evs = evs
 
