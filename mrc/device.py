@@ -124,7 +124,8 @@ class Context(Closing):
     for it; any thread may call, and waits for the end of a turn (ADR 122). turn() then moves no
     packets and says what was found since it was called last, and `fd` when that is worth while.
     `spin_us`: how long that thread, after packets, looks for more before it sleeps, 0..1000
-    microseconds. The default of `pump` is the MRC_PUMP environment variable, else "loop".
+    microseconds; it does not while it runs on the core that last called, which would wait for it.
+    The default of `pump` is the MRC_PUMP environment variable, else "loop".
 
     `seed` fixes every random choice of the engine (order of paths); the default is the MRC_SEED
     environment variable, else 64 random bits, logged at debug level. `solicited_bit7` sends the

@@ -15,9 +15,10 @@ enum mrc_cc_kind { MRC_CC_NONE = 0, MRC_CC_FIXED = 1, MRC_CC_NSCC = 2 };
  * it down. A caller who leaves base_rtt_ns zero says "a software stack, do not know": 10 Gbit/s and
  * 500 us, about what a veth and two event loops need to stay busy (BDP 625 kB, ceiling 937.5 kB).
  * There the round trip wanders between 50 us and 2 ms and the shortest is the luckiest turn of both
- * loops, so it serves to measure queueing delay only; the ceiling and the periods keep the scale of
- * 500 us. A max_cwnd_bytes given by the caller is the ceiling and stays. The window begins at the
- * lesser of the ceiling and 1.5 x link_bps x base_rtt_ns (H41). */
+ * loops, so it serves to measure queueing delay only; the periods keep the scale of 500 us, and the
+ * ceiling is found from there: up to four times that while nothing is lost or queued (ADR 121). A
+ * max_cwnd_bytes given by the caller is the ceiling and stays. The window begins at the lesser of
+ * the ceiling and 1.5 x link_bps x base_rtt_ns (H41). */
 struct mrc_cc_cfg {
     uint8_t kind;  /* enum mrc_cc_kind */
     bool trimming; /* fabric trims: target 0.75 x base_rtt, delay alone never quick-adapts */
