@@ -21,6 +21,7 @@ from mrc.lab.plan import (
     RATE_BPS,
     SPINES_MAX,
 )
+from mrc.lab.state import DEFAULT_NAME
 from mrc.units import SECOND, parse_bps, parse_ns, parse_size, rate_text, time_text
 
 FAULTS = tuple(k for k in FaultKind if k not in (FaultKind.DOWN, FaultKind.HEAL))
@@ -67,12 +68,14 @@ def lab_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"mrc-lab {version()}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
 
-    def verb(name: str, line: str, about: str, epilog: str = "") -> argparse.ArgumentParser:
+    def verb(
+        name: str, line: str, about: str, epilog: str = "", meant: str = "the one that is up"
+    ) -> argparse.ArgumentParser:
         made = _new(verbs.add_parser, name, about, epilog, help=line)
-        made.add_argument("--name", metavar="NAME", help="of the lab (default: the one that is up)")
+        made.add_argument("--name", metavar="NAME", help=f"of the lab (default: {meant})")
         return made
 
-    _up(verb("up", "build a fabric", labtext.UP, labtext.UP_EPILOG))
+    _up(verb("up", "build a fabric", labtext.UP, labtext.UP_EPILOG, DEFAULT_NAME))
     status = verb("status", "what is up, what is wrong in it", labtext.STATUS)
     status.add_argument("--all", action="store_true", help="in a host: of other labs, too")
     status.add_argument("--links", action="store_true", help="every cable that carried something")
@@ -80,7 +83,9 @@ def lab_parser() -> argparse.ArgumentParser:
     run = verb("exec", "run a command in a host", labtext.EXEC, labtext.EXEC_EPILOG)
     run.add_argument("host", metavar="HOST", help="h1, h2, ..")
     run.add_argument("argv", nargs=argparse.REMAINDER, metavar="-- CMD ...", help="the command")
-    play = verb("run", "run a scenario in a lab made for it", labtext.RUN, labtext.RUN_EPILOG)
+    play = verb(
+        "run", "run a scenario in a lab made for it", labtext.RUN, labtext.RUN_EPILOG, "run-PID"
+    )
     add_options(play)
     play.add_argument("--userns", action="store_true", help="in a user namespace even as root")
     for kind in FAULTS:

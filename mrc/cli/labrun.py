@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> Exit:
         say("mrc-lab", f"removed what a crash had left of the lab {name}")
     where = place(args.name or f"run-{os.getpid()}")
     if where.alive():
-        raise ValueError(f"a lab named {where.name} is up: mrc-lab down, or another --name")
+        raise ValueError(f"a lab named {where.name} is up: choose another --name")
     for scenario in scenarios:
         check_scenario(scenario)
     lab = Lab(where, PROGRAMS, userns=args.userns, version=version())

@@ -25,6 +25,7 @@ from mrc.lab.remote import (
     ENV_LAB,
     NoLabError,
     Remote,
+    asked_for,
     choose,
     entering,
     host_number,
@@ -70,9 +71,11 @@ def _up(args: argparse.Namespace) -> None:
     for name in swept:
         say(PROGRAM, f"removed what a crash had left of the lab {name}")
     spec = _spec(args)
-    where = place(DEFAULT_NAME if args.name is None else args.name)
+    name = asked_for(args.name)
+    where = place(DEFAULT_NAME if name is None else name)
     if where.alive():
-        raise ValueError(f"a lab named {where.name} is up: mrc-lab down, or another --name")
+        hint = f"mrc-lab down --name {where.name}, or another --name"
+        raise ValueError(f"a lab named {where.name} is up: {hint}")
     if not args.json:
         labshow.progress(f"building {labshow.size(spec)} ..")
     launch(where, spec, userns=True if args.userns else None)
@@ -133,7 +136,8 @@ def _statuses(
 def _status(args: argparse.Namespace) -> None:
     swept = sweep()
     inside = surroundings()
-    chosen = args.name is not None or (inside is not None and not args.all)
+    named = asked_for(args.name) is not None and not (args.all and args.name is None)
+    chosen = named or (inside is not None and not args.all)
     alive = [choose(args.name)] if chosen else [p for p in places() if p.alive()]
     found = _statuses(args, alive, chosen=chosen)
     if args.json:
@@ -196,13 +200,18 @@ def _down(args: argparse.Namespace) -> None:
     if args.all:
         for where in places():
             if where.alive():
-                take_down(where)
+                _take_down(where)
         return
-    inside = surroundings()
-    if args.name is None and inside is None and not any(p.alive() for p in places()):
+    nobody = asked_for(args.name) is None and surroundings() is None
+    if nobody and not any(p.alive() for p in places()):
         say(PROGRAM, "no lab is up")
         return
-    take_down(choose(args.name))
+    _take_down(choose(args.name))
+
+
+def _take_down(where: Place) -> None:
+    take_down(where)
+    print(f"{where.name} is down")
 
 
 def _run(args: argparse.Namespace) -> Exit:

@@ -17,7 +17,7 @@ from .errors import FabricError, FabricUnavailableError
 from .state import Place, place, places
 
 ENV_LAB = "MRC_LAB"
-"""Set for what `mrc-lab exec` runs: the folder of its lab."""
+"""The lab that is meant without --name; for what `mrc-lab exec` runs its folder."""
 ENV_HOST = "MRC_LAB_HOST"
 """And the name of the host: h1, h2, .."""
 
@@ -112,9 +112,16 @@ def surroundings() -> tuple[Place, str] | None:
     return (Place(Path(folder)), host) if folder and host else None
 
 
+def asked_for(name: str | None) -> str | None:
+    """The name of a lab by --name or, outside of a lab, by MRC_LAB; None: neither says."""
+    if name is not None or surroundings() is not None:
+        return name
+    return os.environ.get(ENV_LAB) or None
+
+
 def choose(name: str | None) -> Place:
     """The lab of that name; without one, the one this process is in, or the only one there is."""
-    if name is not None:
+    if (name := asked_for(name)) is not None:
         found = place(name)
         if not found.alive():
             raise NoLabError(f"there is no lab named {name}{_known()}")

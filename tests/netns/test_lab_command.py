@@ -49,7 +49,7 @@ def test_two_labs_side_by_side(user):
     user.run("fail", "plane1", "--name", "one")
     assert [f["what"] for f in user.lab("one")["faults"]] == ["fail plane1"]
     assert user.lab("two")["faults"] == []
-    user.run("down", "--name", "one")
+    assert user.run("down", "--name", "one") == "one is down\n"
     assert user.names() == ["two"]
 
 

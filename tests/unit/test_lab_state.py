@@ -124,6 +124,20 @@ def test_the_only_lab_is_meant_several_are_not_and_inside_one_it_is_that(monkeyp
         os.close(lock)
 
 
+def test_a_lab_is_named_by_the_environment_too_and_another_is_never_taken_for_it(monkeypatch):
+    locks = [place(name).take() for name in ("a", "b")]
+    monkeypatch.setenv(ENV_LAB, "b")
+    assert choose(None).name == "b"
+    assert choose("a").name == "a"
+    monkeypatch.setenv(ENV_LAB, "nosuch")
+    with pytest.raises(NoLabError, match=r"no lab named nosuch \(up: a, b\)"):
+        choose(None)
+    os.close(locks.pop())
+    with pytest.raises(NoLabError, match=r"no lab named nosuch \(up: a\)"):
+        choose(None)
+    os.close(locks.pop())
+
+
 def test_hosts_by_name():
     assert host_number("h2", 2) == 1
     for wrong in ("h3", "h0", "2", "h", "hx", "h1x"):
