@@ -31,7 +31,9 @@ def test_a_command_in_a_host_is_like_any_other(lab):
     assert "fd00::1" in lab.run("exec", "h1", "--", "ip", "-6", "addr", "show", "lo")
     lab.run("exec", "h2", "--", "sh", "-c", "exit 7", code=7)
     assert lab.run("exec", "h2", "sh", "-c", "echo $MRC_LAB_HOST") == "h2\n"
-    assert "no host h3 in this lab, which has h1 to h2" in lab.run("exec", "h3", "--", "true", code=1)
+    assert "no host h3 in this lab, which has h1 to h2" in lab.run(
+        "exec", "h3", "--", "true", code=1
+    )
 
 
 def test_a_transfer_crosses_the_lab_by_all_its_paths(served):
