@@ -330,16 +330,15 @@ def negotiate(own: ConnectionInfo, peer: ConnectionInfo) -> Agreement:
     common = own.versions & peer.versions
     if common == 0:
         raise MrcHandshakeError(
-            f"no MRC wire version in common: peer speaks {_versions(peer.versions)}, "
-            f"we speak {_versions(own.versions)}"
+            f"no MRC wire version in common: one side speaks {_versions(peer.versions)}, "
+            f"the other {_versions(own.versions)}"
         )
     if own.mode != peer.mode:
-        theirs = printable(peer.mode, 20)
-        raise MrcHandshakeError(f"incompatible attributes: mode {own.mode} here, {theirs} there")
+        modes = " and ".join(sorted((own.mode, printable(peer.mode, 20))))  # read at either side
+        raise MrcHandshakeError(f"incompatible attributes: modes {modes}; both sides need the same")
     for name in ("mpr", "mpr_dest", "max_wimm", "max_wimm_dest"):
-        for whose, info in (("the peer's", peer), ("our", own)):
-            if getattr(info, name) == 0:
-                raise MrcHandshakeError(f"incompatible attributes: {whose} {name} is 0")
+        if 0 in (getattr(own, name), getattr(peer, name)):
+            raise MrcHandshakeError(f"incompatible attributes: a side's {name} is 0")
     cap = QpCap.NONE
     if not peer.trim_nack:
         cap |= QpCap.NO_TRIM_NACK

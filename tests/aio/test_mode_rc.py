@@ -43,7 +43,7 @@ async def test_both_sides_say_the_same(no_leaks):
     async with await mrc.listen("[::1]:0") as server:
         host, port, *_ = server.sockname
         with pytest.raises(
-            mrc.MrcHandshakeError, match="incompatible attributes: mode mrc here, rc there"
+            mrc.MrcHandshakeError, match="incompatible attributes: modes mrc and rc; both sides"
         ):
             await mrc.connect(host, port, mode="rc", timeout=5)
         async with await mrc.connect(host, port, timeout=5) as conn:
