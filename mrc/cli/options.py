@@ -233,6 +233,7 @@ def parse_send(argv: Sequence[str]) -> SendOptions:
     seconds = args.time
     if seconds is None and args.messages is None:
         seconds = 1.0 if args.sweep else 10.0
+    _check_faults(args, seconds)
     return SendOptions(
         common=_common(args),
         host=_unbracketed(args.host),
@@ -260,6 +261,17 @@ def parse_send(argv: Sequence[str]) -> SendOptions:
         seed=_seed() if args.seed is None else args.seed,
         faults=tuple(args.faults or ()),
     )
+
+
+def _check_faults(args: argparse.Namespace, seconds: float | None) -> None:
+    """Each begins before the end of the run, where -t is what ends it."""
+    if not seconds or args.messages or args.file or args.sweep:
+        return
+    for fault in args.faults or ():
+        if fault.at_ns >= seconds * 1e9:
+            raise CliError(
+                Exit.USAGE, f"--{fault.kind}: {fault} begins when the run is over, -t {seconds:g}"
+            )
 
 
 def usage_error(prog: str, argv: Sequence[str], error: CliError) -> int:

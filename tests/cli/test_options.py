@@ -190,6 +190,8 @@ def test_derived_defaults(args, size, seconds):
         ("h --bind=", "-B/--bind: nothing is given"),
         ("h --start-psn 0x1000000", "outside"),
         ("h -s 1G --depth 64", "limit"),
+        ("h -t 1 --fail p1.t1.1@5s", "fail p1.t1.1@5s begins when the run is over, -t 1$"),
+        ("h --heal @10s", "heal all@10s begins when the run is over, -t 10$"),
         ("h --frobnicate", "unrecognized"),
         ("h --idle 3", "unrec"),
     ],
@@ -198,6 +200,10 @@ def test_what_the_sender_refuses(args, words):
     with pytest.raises(CliError, match=words) as caught:
         parse_send(args.split())
     assert caught.value.code == Exit.USAGE
+
+
+def test_a_fault_may_be_late_where_messages_end_the_run():
+    assert parse_send(["h", "-n", "5", "--fail", "p1.t1.1@60s"]).faults
 
 
 @pytest.mark.parametrize(
