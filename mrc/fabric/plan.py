@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from mrc.types import EV_MAX, PATH_MTUS
+from mrc.units import time_text
 
 from .errors import FabricError
 from .fault import Fault, parse_kind, parse_spot
@@ -236,7 +237,7 @@ def _check_work(table: Table, work: Work, run: RunPlan) -> None:
         table.fail("stop", "ends before it begins")
 
 
-def read_fault(table: Table, shape: FabricShape) -> Fault:
+def read_fault(table: Table, shape: FabricShape, run: RunPlan) -> Fault:
     """A [[fault]]: do, target, value, at, until, silent. FabricError: with the line."""
     try:
         kind = parse_kind(table.text("do"))
@@ -249,6 +250,9 @@ def read_fault(table: Table, shape: FabricShape) -> Fault:
         fault.check(shape)
     except FabricError as error:
         table.fail("", str(error))
+    if fault.at_ns >= run.duration_ns:
+        begins, ends = time_text(fault.at_ns), time_text(run.duration_ns)
+        table.fail("at", f"{begins} is not before the end of the run, {ends}")
     table.done()
     return fault
 

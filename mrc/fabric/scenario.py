@@ -245,7 +245,7 @@ def _case(document: Table, case_id: str, name: str) -> Case:
             table.fail("name", f"two pieces of work are called {work.name!r}")
         if not _ID.fullmatch(work.name.replace("-", "_")):
             table.fail("name", f"{work.name!r}: letters, digits and - or _, small")
-    faults = tuple(read_fault(table, shape) for table in document.tables("fault"))
+    faults = tuple(read_fault(table, shape, run) for table in document.tables("fault"))
     return Case(case_id, name, shape, transport, works, faults, run)
 
 

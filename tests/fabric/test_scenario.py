@@ -160,6 +160,8 @@ def line_of(words):
         ("p1.t1.2", "p1.t1.9", "[[fault]]", "[fault]: p1.t1.9: there is no spine 9"),
         ('at = "3s"', 'at = "soon"', "at", "[fault] at: 'soon' is not a time"),
         ('at = "3s"', 'at = "7s"', "[[fault]]", "ends before it begins"),
+        ('at = "3s"\nuntil = "5s"', 'at = "9s"', "at",
+         "[fault] at: 9s is not before the end of the run, 8s"),
         ('at = "3s"', 'att = "3s"', "at", "[fault] att: unknown key; did you mean at"),
         ('duration = "8s"', 'duration = "8s"\nsample = "9s"', None, "[run] sample: must be 1us"),
         ('duration = "8s"', 'duration = "8s"\nsample = "10us"', None, "more than 100000 samples"),
