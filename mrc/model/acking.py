@@ -99,7 +99,10 @@ class Acking:
     # ---- what becomes due ----------------------------------------------------------------------
 
     def accepted(self, a: Arrival, taken: Taken) -> None:
-        """A new packet: triggers 1 to 4, 6 and 8 (B.4), transport ACK (B.6)."""
+        """A new packet: triggers 1 to 4, 6 and 8 (B.4), transport ACK (B.6).
+
+        It has arrived even if its delivery has failed: then a SACK may still say so (B.3).
+        """
         bth, why = a.packet.bth, set()
         least, most = self.counter  # what "packet bytes" are is open: payload, or nominal size
         least += max(len(a.packet.payload), FLOOR)
@@ -120,7 +123,7 @@ class Acking:
             self._trigger(a, taken.number, why, stamp(a.packet))
         elif most >= self.threshold:
             self._trigger(a, taken.number, {Why.THRESHOLD}, stamp(a.packet), must=False)
-        if taken.ar_passed:
+        if taken.ar_passed and not self.failed:
             self.ar_passed = self.track.cack
             self.ack_owed = True
             self.acks += 1
@@ -181,6 +184,7 @@ class Acking:
     ) -> None:
         rtx = bool(a.packet.bth.rtx)
         reasons = why | ({Why.MARKED} if a.ce else set()) | ({Why.ECHO} if rtx else set())
+        must = must and not self.failed
         self.triggers.append(
             Trigger(frozenset(reasons), number, a.ev, timestamp, a.ce, rtx, must=must)
         )

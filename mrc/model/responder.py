@@ -181,8 +181,8 @@ class Responder:
             self.memory.write(reth.r_key, reth.va, p.payload)
         self.lengths[number] = first, len(p.payload)
         self.acking.completed += moved.messages
-        if self._deliver(counted):
-            self.acking.accepted(a, Taken(number, fresh, ooo, moved.ar_passed))
+        self._deliver(counted)
+        self.acking.accepted(a, Taken(number, fresh, ooo, moved.ar_passed))
 
     def _misnumbered(self, p: Packet, number: int) -> bool:
         """A.5, B.8: immediates are numbered in the order of their PSNs, each by one."""
@@ -215,13 +215,13 @@ class Responder:
         forbid(said and len(counted) > 1, f"too many immediates, but counted {counted}")
         return said
 
-    def _deliver(self, counted: frozenset[Drop]) -> bool:
-        """B.8: in send order, after the data of all messages before. False: the QP failed."""
+    def _deliver(self, counted: frozenset[Drop]) -> None:
+        """B.8: in send order, after the data of all messages before."""
         for number in sorted(n for n in self.stash if n <= self.track.cack):
             if not self.recvs:
                 forbid(counted != {Drop.NO_RECV}, f"no receive posted, but counted {counted}")
                 self._fail(number, Syndrome.NAK_REMOTE_OPERATION)
-                return False
+                return
             item = self.stash.pop(number)
             sizes = frozenset({item.dmalen, self._length(number)})  # H21
             done = Completion(self.recvs.popleft(), recv=True, byte_len=sizes)
@@ -229,7 +229,6 @@ class Responder:
             self.newest = number, item.rqmsn
             self.delivered += 1
         forbid(counted, f"accepted, but counted {counted}")
-        return True
 
     def _length(self, number: int) -> int:
         """Return the bytes of the message that ends with this packet."""

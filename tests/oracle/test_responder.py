@@ -277,5 +277,18 @@ def test_a_lost_transport_ack_can_be_asked_for_from_far_behind() -> None:
         assert answers == [Op.SACK, Op.ACK] if asks else Op.ACK not in answers
 
 
+def test_what_arrived_may_be_told_although_its_delivery_failed() -> None:
+    """B.3: a SACK says that it has arrived; nothing says that it is done, for it is not."""
+    me = Answerer(Options(0, mpr=1), 1_000_000)
+    me.connect(PEER, me.core.register(5000))
+    stream = Stream(0, me.core.qpn, 256, me.regions[0], [Shape(0, True, False, True)])
+    me.give(stream.packet(0), 0xC000)  # no receive is posted
+    sack, nak = (w.packet for w in me.drain())
+    assert sack.bth.opcode == Op.SACK
+    assert nak.aeth is not None
+    assert nak.aeth.syndrome == wire.Syndrome.NAK_REMOTE_OPERATION
+    me.check()
+
+
 TestResponder: Any = ResponderMachine.TestCase
 TestResponder.settings = budget(100, 30)
