@@ -82,7 +82,8 @@ def _origin(document: Mapping[str, Any]) -> list[str]:
 
 
 def _table(document: Mapping[str, Any], chosen: Sequence[Mapping[str, Any]]) -> list[str]:
-    peers = list(dict.fromkeys(row["peer"] for row in chosen))
+    ran = {row["peer"] for row in chosen}
+    peers = [peer for peer in document["peers"] if peer in ran]  # MRC first, whoever began
     figures = {figure.key: figure for figure in FIGURES}
     body = []
     for case, *keys in LINES:
