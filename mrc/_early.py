@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Ctrl-C and SIGTERM while a command still loads its modules. Loads next to nothing itself."""
+"""Before a command has loaded its modules: signals, descriptors. Loads next to nothing itself."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn
@@ -14,11 +15,23 @@ INTERRUPTED = 130
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
+def occupy() -> None:
+    """A program started with 0, 1 or 2 closed must not get a socket or a lock of that number."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
+    if sys.stderr is None:  # what is said to nobody is no error
+        sys.stderr = os.fdopen(2, "w", closefd=False)
+
+
 def install(program: str, report: Callable[[str], str] = lambda _: "") -> None:
     """From now on either signal is told on stderr and ends the process with 130.
 
     ``report`` makes of the sentence what goes to stdout.
     """
+    occupy()
 
     def on_signal(number: int, _: FrameType | None) -> None:
         # No exception: an import half done, or C that calls Python, might swallow it.

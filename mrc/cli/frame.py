@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 from typing import TextIO
 
+from mrc import _early
 from mrc.cli.exits import CliError, Exit, from_exception
 from mrc.cli.human import HumanOutput
 from mrc.cli.options import Common
@@ -67,7 +68,7 @@ def run(
     program: str, common: Common, peer: str, work: Callable[[Stop, Output], Awaitable[Exit]]
 ) -> int:
     """The exit code of the whole command. Whatever happens, the report is finished once."""
-    _occupy_standard_descriptors()
+    _early.occupy()
     lines = Lines(_stdout())
     output = make_output(program, common.output, lines)
     try:
@@ -82,15 +83,6 @@ def run(
         return Exit.INTERRUPTED
     say(program, f"stdout: {lines.error.strerror}")
     return Exit.ENVIRONMENT
-
-
-def _occupy_standard_descriptors() -> None:
-    """A program started with 0, 1 or 2 closed must not get a socket of that number."""
-    for descriptor in range(3):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
 
 
 def _stdout() -> TextIO:

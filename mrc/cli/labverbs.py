@@ -21,8 +21,6 @@ from mrc.lab.errors import FabricError, FabricUnavailableError
 from mrc.lab.launch import launch, take_down
 from mrc.lab.plan import FabricSpec
 from mrc.lab.remote import (
-    ENV_HOST,
-    ENV_LAB,
     NoLabError,
     Remote,
     asked_for,
@@ -31,7 +29,7 @@ from mrc.lab.remote import (
     host_number,
     surroundings,
 )
-from mrc.lab.state import DEFAULT_NAME, Place, place, places, sweep
+from mrc.lab.state import DEFAULT_NAME, ENV_HOST, ENV_LAB, Place, place, places, sweep
 
 PROGRAM = "mrc-lab"
 
@@ -71,8 +69,8 @@ def _up(args: argparse.Namespace) -> None:
     for name in swept:
         say(PROGRAM, f"removed what a crash had left of the lab {name}")
     spec = _spec(args)
-    name = asked_for(args.name)
-    where = place(DEFAULT_NAME if name is None else name)
+    asked = asked_for(args.name)
+    where = place(DEFAULT_NAME if asked is None else asked)
     if where.alive():
         hint = f"mrc-lab down --name {where.name}, or another --name"
         raise ValueError(f"a lab named {where.name} is up: {hint}")

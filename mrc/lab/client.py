@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import subprocess
@@ -44,6 +45,7 @@ class HolderClient:
                 [sys.executable, "-I", script, str(far.fileno())],
                 pass_fds=[far.fileno()],
                 stdin=subprocess.DEVNULL,
+                env={**os.environ, "PATH": _with_sbin(os.environ.get("PATH", os.defpath))},
                 start_new_session=True,
             )
         self._control = near
@@ -111,6 +113,11 @@ class HolderClient:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def _with_sbin(path: str) -> str:
+    """Ordinary users of Debian have no sbin in their PATH, where tc is."""
+    return os.pathsep.join([path, "/usr/sbin", "/sbin"])
 
 
 def _portions(

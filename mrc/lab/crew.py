@@ -16,8 +16,9 @@ from typing import Any, Protocol, Self
 from .errors import FabricError
 from .fabric import HOLDER_ENV, tcp_listens
 from .jobs import Job
-from .remote import ENV_HOST, ENV_LAB, entering
+from .remote import entering
 from .reports import Said
+from .state import ENV_HOST, ENV_LAB
 
 __all__ = ["Asked", "Crew", "Program", "Programs"]
 

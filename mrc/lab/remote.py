@@ -14,12 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from .errors import FabricError, FabricUnavailableError
-from .state import Place, place, places
-
-ENV_LAB = "MRC_LAB"
-"""The lab that is meant without --name; for what `mrc-lab exec` runs its folder."""
-ENV_HOST = "MRC_LAB_HOST"
-"""And the name of the host: h1, h2, .."""
+from .state import ENV_HOST, ENV_LAB, Place, place, places
 
 MESSAGE_MAX = 1 << 20
 

@@ -29,6 +29,10 @@ from .errors import FabricError
 from .fabric import cleanup_stale
 
 DEFAULT_NAME = "lab"
+ENV_LAB = "MRC_LAB"
+"""The lab that is meant without --name; for what `mrc-lab exec` runs its folder."""
+ENV_HOST = "MRC_LAB_HOST"
+"""And the name of the host: h1, h2, .."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 
 
@@ -107,7 +111,13 @@ class Place:
 
 
 def base() -> Path:
-    """The folder of all labs of this user, made if need be. FabricError: another one's."""
+    """The folder of all labs of this user, made if need be. FabricError: another one's.
+
+    In a host it is that of its lab: in a user namespace one is root, and not.
+    """
+    inside = os.environ.get(ENV_LAB)
+    if inside and os.environ.get(ENV_HOST):
+        return Path(inside).parent
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and _is_ours(Path(runtime)):
         folder = Path(runtime) / "mrc-lab"

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """mrc-lab as people use it: labs live on between commands, side by side, and go when told."""
 
+import subprocess
+
 import pytest
 
-from .users import SMALL, User
+from .users import RUN_S, SMALL, User
 from .world import running, wait_for
 
 pytestmark = pytest.mark.netns
@@ -25,6 +27,21 @@ def test_a_lab_lives_on_and_goes_when_told(user, tmp_path):
     assert not running(lab["holder"])
     wait_for(lambda: not running(lab["keeper"]), "the keeper ends")
     assert user.names() == []
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_lab_is_kept_whatever_descriptors_its_command_had(user, closed):
+    up = ["sh", "-c", f'"$@" {closed}', "sh", *user.command, "up", *SMALL]
+    assert subprocess.run(up, env=user.env, check=False, timeout=RUN_S).returncode == 0
+    holder = user.lab()["holder"]
+    assert "lab is down" in user.run("down")
+    assert not running(holder)
+
+
+def test_tc_is_found_where_ordinary_users_do_not_look(user):
+    user.env["PATH"] = "/usr/local/bin:/usr/bin:/bin"
+    user.run("up", *SMALL, "--rate", "100mbit")
+    user.run("down")
 
 
 def test_a_command_in_a_host_is_like_any_other(lab):

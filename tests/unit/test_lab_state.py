@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from mrc.lab.errors import FabricError
-from mrc.lab.remote import ENV_HOST, ENV_LAB, NoLabError, choose, entering, host_number
-from mrc.lab.state import base, place, places, sweep
+from mrc.lab.remote import NoLabError, choose, entering, host_number
+from mrc.lab.state import ENV_HOST, ENV_LAB, base, place, places, sweep
 from tests.needs import skip_or_fail
 
 
@@ -99,6 +99,14 @@ def test_another_users_folder_is_refused(runtime, monkeypatch):
         base()
     os.chown(runtime, 65534, 65534)  # a runtime directory kept by sudo is not taken at all
     assert base().parent != runtime
+
+
+def test_in_a_host_labs_are_looked_for_where_its_own_is(monkeypatch, tmp_path):
+    elsewhere = tmp_path / "elsewhere" / "lab"
+    monkeypatch.setenv(ENV_LAB, str(elsewhere))
+    monkeypatch.setenv(ENV_HOST, "h1")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/nowhere")
+    assert base() == elsewhere.parent
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", ".x", "x" * 33, "a b"])
