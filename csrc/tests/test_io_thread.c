@@ -450,6 +450,7 @@ TEST(thread_stop__no_more_turns_but_all_else)
     transfer(&w);
     CHECK_EQ(mrc_pump_stop(e->p), 0);
     CHECK_EQ(mrc_pump_stop(e->p), 0);
+    CHECK(mrc_pump_wait(e->p, 1) >= 0); /* what its last turns found and nobody took */
     CHECK_EQ(mrc_pump_qp_stats(e->p, e->qpn, &s), 0);
     const uint64_t sent = s.packets_sent;
     end_write(e, &w.e[1], 1, 0, SMALL);
