@@ -6,6 +6,7 @@ from mrc.model.sack import Told
 from tests.oracle import unit as unit_module
 
 NIL = 0xFFFF
+OWN = 1 << 16  # slots of its own: more than any window has
 
 
 class CoreSender:
@@ -14,10 +15,10 @@ class CoreSender:
     def __init__(self, first: int, window: int, evs: int) -> None:
         unit = unit_module.module()
         self.ffi, self.lib = unit.ffi, unit.lib
-        size = self.lib.mrc_txtrack_bytes(window, window, evs)
+        size = self.lib.mrc_txtrack_bytes(window, OWN, evs)
         self.memory = self.ffi.new("uint64_t[]", size // 8 + 1)
         self.tracker = self.ffi.new("struct mrc_txtrack *")
-        self.lib.mrc_txtrack_init(self.tracker, self.memory, window, window, evs)
+        self.lib.mrc_txtrack_init(self.tracker, self.memory, window, OWN, evs)
         self.lib.mrc_txtrack_start(self.tracker, self.psn(first))
         self.evs = evs
 
