@@ -125,6 +125,22 @@ def test_who_does_not_fit_the_links_is_left_out_there_and_named(notes, tmp_path)
     assert runs.join([document, document])["unfit"] == [left_out]
 
 
+def test_what_a_relay_keeps_has_as_many_packets_a_second_at_either_mtu(notes, tmp_path):
+    cases, shapes = ("hole", "equal", "reorder"), (SHAPES[9000], SHAPES[1500])
+    document = carry_out(tmp_path, peers=("tcp",), cases=cases, shapes=shapes)
+    rate = {(r["run"]["mtu"], r["scenario"]): r["run"]["rate_mbit"] for r in document["records"]}
+    assert rate == {
+        (9000, "hole"): 500, (9000, "equal"): 500, (9000, "reorder"): 500,
+        (1500, "hole"): 500, (1500, "equal"): 125, (1500, "reorder"): 125,
+    }  # fmt: skip
+    per_second = [s.of(CASE["equal"]).rate_mbit / s.path_mtu for s in shapes]
+    assert per_second[0] == per_second[1]
+    document |= {"missing": {}, "peers": {"tcp": "TCP"}, "cases": {c.key: c.title for c in CASES}}
+    told = [sheet.title for sheet in report.sheets(document) if "Mbit/s" in sheet.title]
+    assert len(told) == 2
+    assert all(title.endswith("planes of 125 Mbit/s, MTU 1500") for title in told)
+
+
 @pytest.mark.parametrize(("mtu", "fits"), [(1559, False), (1560, True)])
 def test_the_datagrams_of_rxd_fit_links_of_1560_bytes(mtu, fits):
     assert (PEER["rxd"].unfit(Shape(mtu, 1024)) == "") is fits

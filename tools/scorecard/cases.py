@@ -43,6 +43,11 @@ class Case:
         """The fault to recover from, if there is one and it comes once."""
         return next((f for f in self.faults if f.kind in MENDABLE), None)
 
+    @property
+    def delays(self) -> bool:
+        """Its packets are kept by a relay in user space, one by one."""
+        return any(fault.kind is FaultKind.DELAY for fault in parse_script(self.before))
+
     def capacity(self, shape: FabricShape, planes: frozenset[int]) -> list[tuple[float, int]]:
         """(from when in s, how many of these planes can carry), in order, beginning at 0.
 

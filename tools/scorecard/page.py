@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tools.scorecard.report import WANTED_HEAD, notes, table_lines, verdict_lines
+from tools.scorecard.report import WANTED_HEAD, notes, table_lines, title, verdict_lines
 from tools.scorecard.rows import FIGURES, Record, cell, rows
 from tools.scorecard.stage import ROOT
 
@@ -92,8 +92,9 @@ def _table(document: Mapping[str, Any], chosen: Sequence[Mapping[str, Any]]) -> 
             continue
         runs = max(row["runs"] for row in by_peer.values())
         often = "" if runs == 3 else f" ({runs} run{'s' if runs > 1 else ''})"
+        name = title(document, next(iter(by_peer.values())))
         for number, key in enumerate(keys):
-            head = f"**{document['cases'][case]}**{often}: " if number == 0 else "- "
+            head = f"**{name}**{often}: " if number == 0 else "- "
             cells = [cell(by_peer.get(peer, {}), figures[key]) for peer in peers]
             body.append([head + figures[key].head, *cells])
     return table_lines(["", *(document["peers"][peer] for peer in peers)], body)

@@ -40,8 +40,16 @@ def sheets(document: Mapping[str, Any]) -> list[Sheet]:
             if any(figure.key in row for row in chosen)
         ]
         heads = [_name(document, row) for row in chosen]
-        made.append(Sheet(f"{document['cases'][case]}, MTU {mtu}", heads, lines))
+        made.append(Sheet(f"{title(document, chosen[0])}, MTU {mtu}", heads, lines))
     return made
+
+
+def title(document: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """Of a row's case, with the rate of its links where that is not the one of all."""
+    name: str = document["cases"][row["case"]]
+    rate = row.get("rate_mbit")
+    usual = rate is None or rate == document["where"]["rate_mbit"]
+    return name if usual else f"{name}, planes of {rate} Mbit/s"
 
 
 def _name(document: Mapping[str, Any], row: Mapping[str, Any]) -> str:

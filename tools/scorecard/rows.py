@@ -96,6 +96,7 @@ def rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
             "mtu": mtu,
             "case": case,
             "peer": peer,
+            "rate_mbit": records[0]["run"].get("rate_mbit"),
             "runs": len(records),
             "failed": [r["failed"] for r in records if "failed" in r],
             **medians(records),

@@ -80,7 +80,7 @@ def carry_out(plan: Plan, folder: Path, say: Callable[[str], None]) -> dict[str,
             unverified += _verify(plan, shape, folder, say)
         for case in plan.cases:
             try:
-                with stage(shape, folder) as here:
+                with stage(shape.of(case), folder) as here:
                     here.prepare(case)
                     for record in _case(plan, here, case):
                         records.append(record | {"started": started, "commit": measured})
@@ -175,6 +175,7 @@ def _one(here: Stage, case: Case, peer: Peer, number: int) -> dict[str, Any]:
             "number": number,
             "mtu": here.shape.mtu,
             "path_mtu": here.shape.path_mtu,
+            "rate_mbit": here.shape.rate_mbit,
             "options": dict(peer.options),
         },
     }

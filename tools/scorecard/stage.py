@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,12 @@ class Shape:
     path_mtu: int
     """Payload of an MRC packet."""
     rate_mbit: int = RATE_MBIT
+    relayed_mbit: int = RATE_MBIT
+    """The same where a relay keeps the packets: it carries so many a second, not so many bits."""
+
+    def of(self, case: Case) -> Shape:
+        """With the rate that this case has."""
+        return replace(self, rate_mbit=self.relayed_mbit) if case.delays else self
 
     @property
     def plane_bps(self) -> float:
@@ -45,7 +51,9 @@ class Shape:
         return self.rate_mbit * 1e6
 
 
-SHAPES = {9000: Shape(9000, 4096), 1500: Shape(1500, 1024)}
+SHAPES = {9000: Shape(9000, 4096), 1500: Shape(1500, 1024, relayed_mbit=RATE_MBIT // 4)}
+"""A quarter of the payload in a packet: a quarter of the rate is as many packets a second, and a
+delay is as many packets long."""
 
 
 @dataclass(frozen=True, slots=True)
