@@ -10,14 +10,13 @@ import os
 import sys
 import textwrap
 import time
-import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from . import library, report
 from .errors import FabricError
+from .given import Given
 from .record import Record, dump
 from .scenario import Case, Scenario, load_scenario
 
@@ -92,8 +91,8 @@ def load(options: argparse.Namespace, on: str) -> list[Scenario]:
     if len(options.scenario) > 1 and (options.json or options.figure):
         raise FabricError("--json and --figure are for one scenario")
     _check_outputs(options)
-    changes = _changes(options.changes, options.seed)
-    loaded = [load_scenario(library.find(word), changes, on) for word in options.scenario]
+    given = Given(options.changes, options.seed)
+    loaded = [given.loaded(library.find(word), on) for word in options.scenario]
     for scenario in loaded:
         if on not in scenario.on:
             where = " and ".join(_PLACES[name] for name in scenario.on)
@@ -201,29 +200,3 @@ def _how_far(progress: Progress, title: str) -> str:
     left_s = progress.wall_s * (whole_s / now_s - 1) if now_s > 0 else None
     to_go = "" if left_s is None else f", {max(0.0, left_s):.0f} s to go"
     return f"{text}{whole_s:g} s, {progress.wall_s:.0f} s gone{to_go}"
-
-
-def _changes(given: Sequence[str], seed: int | None) -> dict[str, Any]:
-    changes: dict[str, Any] = {}
-    for text in given:
-        key, equals, value = text.partition("=")
-        words = key.split(".")
-        if not equals or not all(words):
-            raise FabricError(f"--set {text}: KEY=VALUE, such as fabric.planes=2")
-        here = changes
-        for word in words[:-1]:
-            here = here.setdefault(word, {})
-            if not isinstance(here, dict):
-                raise FabricError(f"--set {text}: {word} has a value already")
-        here[words[-1]] = _value(value)
-    if seed is not None:
-        changes.setdefault("run", {})["seed"] = seed
-    return changes
-
-
-def _value(text: str) -> Any:
-    """As in a scenario file; what is no value there is words."""
-    try:
-        return tomllib.loads(f"x = {text}")["x"]
-    except tomllib.TOMLDecodeError:
-        return text

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from mrc.errors import MrcUsageError
 
-__all__ = ["FabricError", "near"]
+__all__ = ["FabricError", "PlacedError", "near"]
 
 
 class FabricError(MrcUsageError, ValueError):
@@ -16,6 +16,10 @@ class FabricError(MrcUsageError, ValueError):
 
     A ValueError, too, so that a parser of command lines shows the message as its own.
     """
+
+
+class PlacedError(FabricError):
+    """One whose message begins with where the mistake is."""
 
 
 def near(word: str, known: Iterable[str]) -> str:

@@ -3,7 +3,8 @@
 
 Names, members, numbers, words, comparisons, arithmetic, and/or/not, and calls of the functions that
 are given: nothing else of Python, so that a scenario file can do no harm. None (something never
-happened) fulfils no comparison but `is`-like equality with None, written `x == never`.
+happened) fulfils no comparison but `is`-like equality with None, written `x == never`. Whether an
+expression can be evaluated is known before there is a record: `mrc.fabric.grammar`.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import ast
 import operator
 import re
 import string
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from .errors import FabricError, near
 
-__all__ = ["check", "evaluate", "fill", "names_in"]
+__all__ = ["evaluate", "fill", "names_in", "parsed"]
 
 _LENGTH_MAX = 500
 _COMPARE: dict[type, Callable[[Any, Any], bool]] = {
@@ -35,22 +37,30 @@ _ARITHMETIC: dict[type, Callable[[Any, Any], Any]] = {
 _BUILTIN: dict[str, Any] = {"min": min, "max": max, "abs": abs, "never": None}
 
 
-def _parsed(text: str) -> ast.expr:
+def parsed(text: str) -> ast.expr:
+    """What an expression is made of. FabricError: it is none."""
     if len(text) > _LENGTH_MAX:
         raise FabricError(f"an expression of {len(text)} characters; {_LENGTH_MAX} at most")
     try:
-        return ast.parse(text.strip(), mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of Python, about what it will not take one day
+            return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise FabricError(f"{text!r} is no expression (such as gap_ms <= 20)") from None
+        raise FabricError(
+            f"{text!r} is no expression, such as gap_ms <= 20 and errors == 0 "
+            "(comparisons are < <= > >= == !=)"
+        ) from None
 
 
 def evaluate(text: str, names: Mapping[str, Any]) -> Any:
     """The value of an expression. FabricError: it is none, or a name in it is not known."""
     try:
-        return _value(_parsed(text), names, text)
+        return _value(parsed(text), names, text)
     except ZeroDivisionError:
         return None
-    except TypeError as error:
+    except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        if isinstance(error, FabricError):
+            raise
         raise FabricError(f"{text!r}: {error}") from None
 
 
@@ -84,7 +94,8 @@ def _value(node: ast.expr, names: Mapping[str, Any], text: str) -> Any:
 def _called(function: Any, arguments: list[Any], text: str) -> Any:
     if not callable(function):
         raise FabricError(f"{text!r}: calls what is no function")
-    return function(*arguments)
+    # What never happened stays so, whatever is asked of it.
+    return None if None in arguments else function(*arguments)
 
 
 def _joined(how: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
@@ -117,12 +128,7 @@ def _member(owner: Any, name: str, text: str) -> Any:
 
 def names_in(text: str) -> set[str]:
     """The names an expression begins with: `rc` of `rc.gap_ms`. FabricError: it is none."""
-    return {node.id for node in ast.walk(_parsed(text)) if isinstance(node, ast.Name)}
-
-
-def check(text: str) -> None:
-    """FabricError: that is no expression."""
-    _parsed(text)
+    return {node.id for node in ast.walk(parsed(text)) if isinstance(node, ast.Name)}
 
 
 class _Filler(string.Formatter):
@@ -133,7 +139,11 @@ class _Filler(string.Formatter):
         return evaluate(field_name, self._names), field_name
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        return "never" if value is None else str(super().format_field(value, format_spec))
+        if value is None:
+            return "never"
+        if format_spec.endswith("d") and isinstance(value, float):
+            value = round(value)
+        return str(super().format_field(value, format_spec))
 
 
 def fill(template: str, names: Mapping[str, Any]) -> str:

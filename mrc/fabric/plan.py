@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mrc.types import EV_MAX, PATH_MTUS
 from mrc.units import time_text
 
-from .errors import FabricError
+from .errors import FabricError, PlacedError
 from .fault import Fault, parse_kind, parse_spot
 from .shape import HOSTS_MAX, FabricShape
 from .tomltext import Table
@@ -130,6 +130,8 @@ def read_shape(table: Table) -> FabricShape:
             ecn_hi=high if ecn else None,
             trim=table.flag("trim", default=False),
         )
+    except PlacedError:
+        raise
     except FabricError as error:
         table.fail("", str(error))
     table.done()
@@ -248,6 +250,8 @@ def read_fault(table: Table, shape: FabricShape, run: RunPlan) -> Fault:
         spot = f"{target}{'=' if value else ''}{value}{when}"
         fault = parse_spot(kind, spot, silent=table.flag("silent", default=False))
         fault.check(shape)
+    except PlacedError:
+        raise
     except FabricError as error:
         table.fail("", str(error))
     if fault.at_ns >= run.duration_ns:

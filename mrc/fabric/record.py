@@ -18,6 +18,7 @@ from .errors import FabricError, near
 from .measure import Series
 
 __all__ = [
+    "COUNTERS",
     "SCHEMA",
     "TOTAL",
     "Check",
@@ -33,6 +34,12 @@ __all__ = [
 SCHEMA = 1
 TOTAL = "total"
 """The flow of a sample that is the sum of all."""
+
+COUNTERS = (
+    *("delivered_bytes", "sent_bytes", "sent", "retransmitted", "spurious"),
+    *("lost", "timeouts", "marked", "trimmed"),
+)
+"""Of a sample, what never falls."""
 
 R = TypeVar("R")
 
@@ -158,6 +165,7 @@ class Record:
 
     def plane_series(self, plane: int, flow: str = TOTAL) -> Series:
         """Bytes sent over one plane (from 0). FabricError."""
+        flow = self._sampled(flow)
         rows = [
             (s.t_s, s.planes[plane])
             for s in self.samples
@@ -166,15 +174,18 @@ class Record:
         return self._series(rows, flow)
 
     def counter(self, name: str, flow: str = TOTAL) -> Series:
-        """Another counter over time. FabricError. The only work there is, is all."""
-        if {one.work for one in self.flows} == {flow}:
-            flow = TOTAL
+        """Another counter over time. FabricError."""
+        flow = self._sampled(flow)
         rows = [
             (s.t_s, int(getattr(s, name)))
             for s in self.samples
             if s.flow == flow and getattr(s, name) is not None
         ]
         return self._series(rows, flow)
+
+    def _sampled(self, flow: str) -> str:
+        """The only work there is, is all."""
+        return TOTAL if {one.work for one in self.flows} == {flow} else flow
 
     def _series(self, rows: list[tuple[float, int]], flow: str) -> Series:
         if not rows:

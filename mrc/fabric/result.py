@@ -200,7 +200,10 @@ def checked(expect: tuple[Expectation, ...], record: Record) -> tuple[Check, ...
             for name in sorted(expression.names_in(one.expression))
             if isinstance(names.get(name), int | float)
         }
-        met = bool(expression.evaluate(one.expression, names))
+        try:
+            met = bool(expression.evaluate(one.expression, names))
+        except FabricError as error:  # the run is not lost for it
+            met, values = False, {"why": str(error)}
         found.append(Check(one.words, one.expression, met, values))
     return tuple(found)
 
@@ -218,7 +221,10 @@ def judged(scenario: Scenario, records: Sequence[Record], more: Sequence[Check] 
 def sentence(record: Record, template: str, claim: str) -> str:
     """One sentence: what came of it, beside what is published."""
     names = names_of(record)
-    said = expression.fill(template, names) if template else _plain(names)
+    try:
+        said = expression.fill(template, names) if template else _plain(names)
+    except FabricError as error:
+        said = str(error)
     missed = [check.words for check in record.expect if not check.met]
     head = f"not met ({'; '.join(missed)})" if missed else "met" if record.expect else "measured"
     return f"{head}: {said}" + (f". Published: {claim}" if claim else "")

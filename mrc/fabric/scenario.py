@@ -43,20 +43,22 @@
 
     verdict = "the longest gap was {gap_ms:.0f} ms"   # before the first table
 
-Unknown keys are errors that name the line and what was meant.
+Unknown keys are errors that name the line and what was meant; so are names in expressions that no
+record of these cases will have.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from . import expression
 from .capacity import ENCAP, HEADERS, TIMESTAMP
-from .errors import FabricError, near
+from .errors import FabricError, PlacedError, near
 from .fault import Fault
+from .grammar import Known, check_expectation, check_figure, check_sentence
 from .plan import (
     RunPlan,
     Transport,
@@ -69,7 +71,8 @@ from .plan import (
 )
 from .shape import FabricShape
 from .target import parse_target
-from .tomltext import Table, read_toml
+from .tomltext import Place, Table, Where, read_toml
+from .vocabulary import known_in, known_of
 
 __all__ = ["MAIN", "Case", "Expectation", "Figure", "Scenario", "load_scenario", "parse_scenario"]
 
@@ -165,7 +168,10 @@ class Scenario:
 
 
 def load_scenario(
-    path: Path, changes: Mapping[str, object] | None = None, fabric: str = "sim"
+    path: Path,
+    changes: Mapping[str, object] | None = None,
+    fabric: str = "sim",
+    places: Mapping[Place, Where] | None = None,
 ) -> Scenario:
     """The scenario in a file. OSError; FabricError with file, line and reason."""
     raw = path.read_bytes()
@@ -175,18 +181,23 @@ def load_scenario(
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
         raise FabricError(f"{path}: is not UTF-8 text") from None
-    return parse_scenario(text, str(path), changes, fabric)
+    return parse_scenario(text, str(path), changes, fabric, places)
 
 
 def parse_scenario(
-    text: str, source: str, changes: Mapping[str, object] | None = None, fabric: str = "sim"
+    text: str,
+    source: str,
+    changes: Mapping[str, object] | None = None,
+    fabric: str = "sim",
+    places: Mapping[Place, Where] | None = None,
 ) -> Scenario:
     """The scenario in a text; `source` begins every message.
 
     changes: values laid over the document, as from `--set`; comparisons over them. fabric: where
-    it is to be run; on a lab the table `lab` is laid over the document first. FabricError.
+    it is to be run; on a lab the table `lab` is laid over the document first. places: what has
+    said each of the changes, for messages about them. FabricError.
     """
-    document = _for_fabric(read_toml(text, source), fabric).merged(changes or {})
+    document = _for_fabric(read_toml(text, source), fabric).merged(changes or {}, places or {})
     if "lab" in document:
         document.raw("lab")  # looked at already
     main = _case(document, MAIN, "")
@@ -195,16 +206,17 @@ def parse_scenario(
     for case_id in ids:
         if ids.count(case_id) > 1:
             document.fail("compare", f"two comparisons have the id {case_id}")
+    known = known_of(main, compare)
     scenario = Scenario(
         name=document.text("name"),
         claim=document.text("claim", ""),
-        verdict=document.text("verdict", ""),
+        verdict=_verdict(document, known),
         scaling=document.text("scaling", ""),
         on=_on(document),
         main=main,
         compare=tuple(compare),
-        expect=_expect(document.table("expect")),
-        figure=_figure(document.table("figure")),
+        expect=_expect(document.table("expect"), known),
+        figure=_figure(document.table("figure"), (main, *compare)),
         source=source,
         takes_ns=document.time_ns("takes", 0),
     )
@@ -217,7 +229,7 @@ def _for_fabric(document: Table, fabric: str) -> Table:
     if not isinstance(own, dict) or not set(own) <= {*_CASE_TABLES, *_LAB_TOO}:
         known = ", ".join((*_CASE_TABLES, *_LAB_TOO))
         document.fail("lab", f"holds what is otherwise on a lab: {known}")
-    return document.merged(own) if fabric == "lab" else document
+    return document.merged(own, document.within("lab")) if fabric == "lab" else document
 
 
 def _case(document: Table, case_id: str, name: str) -> Case:
@@ -257,9 +269,9 @@ def _compared(document: Table, table: Table) -> Case:
     changes = {key: table.raw(key) for key in _CASE_TABLES if key in table}
     table.done()
     try:
-        return _case(document.merged(changes), case_id, name)
+        return _case(document.merged(changes, table.within()), case_id, name)
     except FabricError as error:
-        raise FabricError(f"{error} (in the comparison {case_id})") from None
+        raise PlacedError(f"{error} (in the comparison {case_id})") from None
 
 
 def _on(document: Table) -> tuple[str, ...]:
@@ -270,18 +282,27 @@ def _on(document: Table) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _expect(table: Table) -> tuple[Expectation, ...]:
+def _verdict(document: Table, known: Known) -> str:
+    text = document.text("verdict", "")
+    try:
+        check_sentence(text, known)
+    except FabricError as error:
+        document.fail("verdict", str(error))
+    return text
+
+
+def _expect(table: Table, known: Known) -> tuple[Expectation, ...]:
     found = []
     for words, text in table.pairs():
         try:
-            expression.check(text)
+            check_expectation(text, known)
         except FabricError as error:
             table.fail(words, str(error))
         found.append(Expectation(words, text))
     return tuple(found)
 
 
-def _figure(table: Table) -> Figure:
+def _figure(table: Table, cases: Sequence[Case]) -> Figure:
     found = Figure(
         show=table.choice("show", SHOWN, "total"),
         bars=tuple(table.words("bars")),
@@ -292,10 +313,12 @@ def _figure(table: Table) -> Figure:
         table.fail("bars", 'belong to show = "bars", and are expressions')
     if found.labels and len(found.labels) != len(found.bars):
         table.fail("labels", f"{len(found.labels)} for {len(found.bars)} bars")
-    for text in found.bars:
-        try:
-            expression.check(text)
-        except FabricError as error:
-            table.fail("bars", str(error))
+    for case in cases if found.bars else ():
+        where = "" if case.id == MAIN else f" (in the comparison {case.id})"
+        for text in found.bars:
+            try:
+                check_figure(text, known_in(case))
+            except FabricError as error:
+                table.fail("bars", f"{error}{where}")
     table.done()
     return found

@@ -14,11 +14,13 @@ from typing import Any, NoReturn, TypeVar
 
 from mrc.units import parse_bps, parse_ns, parse_ppm, parse_size
 
-from .errors import FabricError, near
+from .errors import FabricError, PlacedError, near
 
-__all__ = ["Place", "Table", "read_toml"]
+__all__ = ["Place", "Table", "Where", "read_toml"]
 
 Place = tuple[str | int, ...]
+Where = int | str
+"""The number of a line; or, in words, what else has set a value: `--set run.duration=1s`."""
 T = TypeVar("T")
 
 _HEADER = re.compile(r"\s*(\[\[?)\s*([^\[\]#]+?)\s*\]\]?\s*(?:#.*)?$")
@@ -83,7 +85,11 @@ class Table:
     """One table of a document. Every method but `done` asks for a key, and so makes it known."""
 
     def __init__(
-        self, values: Mapping[str, Any], source: str, lines: Mapping[Place, int], place: Place = ()
+        self,
+        values: Mapping[str, Any],
+        source: str,
+        lines: Mapping[Place, Where],
+        place: Place = (),
     ) -> None:
         self._values = values
         self.source = source
@@ -100,26 +106,24 @@ class Table:
         return list(self._values)
 
     def fail(self, key: str, reason: str) -> NoReturn:
-        """FabricError: source, line, table, key and reason.
-
-        A reason that has these stays as it is.
-        """
-        if reason.startswith(f"{self.source}:"):
-            raise FabricError(reason)
+        """PlacedError: source and line, or what has set it; table, key and reason."""
         place: Place = (*self.place, key) if key else self.place
         line = self._line(place)
+        at = line if isinstance(line, str) else f"{self.source}:{line}"
         words = [w for w in self.place if isinstance(w, str)]
         where = f"[{'.'.join(words)}] " if words else ""
         what = f"{where}{key}".strip()
-        text = f"{self.source}:{line}: {what}: {reason}"
-        raise FabricError(text.replace(": : ", ": "))
+        raise PlacedError(f"{at}: {what}: {reason}".replace(": : ", ": "))
 
-    def _line(self, place: Place) -> int:
+    def _line(self, place: Place) -> Where:
         """Of the place, of the first thing in it, or of what it stands in."""
         while True:
             within = [n for p, n in self._lines.items() if p[: len(place)] == place]
+            numbers = [n for n in within if isinstance(n, int)]
+            if place in self._lines:
+                return self._lines[place]
             if within:
-                return min(within)
+                return min(numbers) if numbers else within[0]
             place = place[:-1]
 
     def _take(self, key: str) -> Any:
@@ -252,34 +256,66 @@ class Table:
         """The value as it is, for whoever reads it elsewhere."""
         return self._take(key)
 
-    def merged(self, changes: Mapping[str, Any]) -> Table:
-        """The same table with other values: tables are merged, anything else is replaced."""
-        return Table(_merge(self._values, changes), self.source, self._lines, self.place)
+    def within(self, *place: str | int) -> dict[Place, Where]:
+        """Where what stands in a part of this table was written, by its place in that part."""
+        whole, count = (*self.place, *place), len(self.place) + len(place)
+        return {p[count:]: where for p, where in self._lines.items() if p[:count] == whole}
+
+    def merged(self, changes: Mapping[str, Any], places: Mapping[Place, Where]) -> Table:
+        """The same document with other values: tables are merged, anything else is replaced.
+
+        places: where the changes were written, each by its own place.
+        """
+        made = _Merge(self._lines, self.source, {_counted(p): w for p, w in places.items()})
+        values = made.tables(self._values, changes, ())
+        return Table(values, self.source, {**made.lines, **made.places}, self.place)
 
 
-def _merge(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(old)
-    for key, value in new.items():
-        before = merged.get(key)
-        if isinstance(value, dict) and isinstance(before, dict):
-            merged[key] = _merge(before, value)
-        elif isinstance(value, dict) and isinstance(before, list):
-            merged[key] = _merge_list(before, value)
-        else:
-            merged[key] = value
-    return merged
+def _counted(place: Place) -> Place:
+    """With numbers of elements as numbers: as a word they are keys of a table."""
+    return tuple(int(w) if isinstance(w, str) and w.isdecimal() else w for w in place)
 
 
-def _merge_list(old: list[Any], new: Mapping[str, Any]) -> list[Any]:
-    """Elements by their number from 0, as `--set work.0.bytes=..` names them."""
-    merged = list(old)
-    for number, value in new.items():
-        if not number.isdecimal() or int(number) >= len(old):
-            raise FabricError(f"there is no number {number}: 0 to {len(old) - 1}")
-        before = merged[int(number)]
-        both = isinstance(before, dict) and isinstance(value, dict)
-        merged[int(number)] = _merge(before, value) if both else value
-    return merged
+class _Merge:
+    """Values laid over others; `lines` loses those of what was replaced."""
+
+    def __init__(
+        self, lines: Mapping[Place, Where], source: str, places: Mapping[Place, Where]
+    ) -> None:
+        self.lines = dict(lines)
+        self.places = places
+        self._source = source
+
+    def tables(self, old: Mapping[str, Any], new: Mapping[str, Any], at: Place) -> dict[str, Any]:
+        merged = dict(old)
+        for key, value in new.items():
+            merged[key] = self._one(merged.get(key), value, (*at, key))
+        return merged
+
+    def _one(self, old: Any, new: Any, at: Place) -> Any:
+        if isinstance(new, dict) and isinstance(old, dict):
+            return self.tables(old, new, at)
+        if isinstance(new, dict) and isinstance(old, list):
+            return self._elements(old, new, at)
+        self.lines = {p: n for p, n in self.lines.items() if p[: len(at)] != at}
+        return new
+
+    def _elements(self, old: list[Any], new: Mapping[str, Any], at: Place) -> list[Any]:
+        """By their number from 0, as `--set work.0.bytes=..` names them."""
+        merged = list(old)
+        for word, value in new.items():
+            if not word.isdecimal() or int(word) >= len(old):
+                raise self._no_element(at, word, len(old))
+            merged[int(word)] = self._one(merged[int(word)], value, (*at, int(word)))
+        return merged
+
+    def _no_element(self, at: Place, word: str, count: int) -> PlacedError:
+        said = [w for p, w in self.places.items() if p[: len(at)] == at]
+        where = said[0] if said else 1
+        where = where if isinstance(where, str) else f"{self._source}:{where}"
+        name = ".".join(map(str, at))
+        known = f"{name}.0 to {name}.{count - 1}" if count > 1 else f"only {name}.0"
+        return PlacedError(f"{where}: there is no {name}.{word}: {known if count else 'none'}")
 
 
 def read_toml(text: str, source: str) -> Table:

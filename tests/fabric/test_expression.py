@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mrc.fabric import FabricError
-from mrc.fabric.expression import check, evaluate, fill, names_in
+from mrc.fabric.expression import evaluate, fill, names_in
 
 NAMES = {
     "gap_ms": 12.5,
@@ -80,9 +80,15 @@ def test_any_text_is_a_value_or_an_error(text):
 
 def test_names_are_found_before_it_runs():
     assert names_in("rc.share + min(share, 3)") == {"rc", "share", "min"}
-    check("anything < other")
-    with pytest.raises(FabricError):
-        check("a b")
+
+
+def test_what_never_happened_stays_so_in_a_function():
+    assert evaluate("min(back_ms, 3) == never", NAMES)
+    assert evaluate("goodput(back_ms, 3)", NAMES) is None
+
+
+def test_a_number_of_digits_is_rounded_where_whole_ones_are_wanted():
+    assert fill("{gap_ms:d} ms, {back_ms:d} ms", NAMES) == "12 ms, never"
 
 
 def test_sentences_are_filled():

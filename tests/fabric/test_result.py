@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from mrc.fabric import FabricError
 from mrc.fabric.expression import evaluate
 from mrc.fabric.result import checked, names_of, result_of, sentence
 from mrc.fabric.scenario import Expectation
@@ -115,6 +114,15 @@ def test_expectations_and_sentences():
     assert sentence(replace(made, expect=()), "", "").startswith("measured: 0.8")
 
 
-def test_an_expectation_of_what_is_not_known():
-    with pytest.raises(FabricError, match="did you mean gap_ms"):
-        checked((Expectation("x", "gap_mss <= 3"),), record(STALL))
+def test_a_run_is_not_lost_for_an_expectation_that_fails():
+    made = record(STALL)
+    (check,) = checked((Expectation("x", "ev(9, 0, 1) <= 3"),), made)
+    assert not check.met
+    assert "no such samples of 'h1>h2#1'" in check.values["why"]
+    assert sentence(made, "{ev(9, 0, 1):.0f}", "").startswith("measured: no such samples")
+
+
+def test_the_only_work_is_all_of_it_by_every_function():
+    names = names_of(record([(1, LINE)]))
+    for text in ("goodput(0.1, 0.4, 'bulk')", "2 * plane(1, 0.1, 0.4, 'bulk')"):
+        assert evaluate(text, names) == pytest.approx(LINE), text

@@ -167,10 +167,26 @@ def line_of(words):
         ('duration = "8s"', 'duration = "8s"\nsample = "10us"', None, "more than 100000 samples"),
         ('id = "rc"', 'id = "main"', "id", "[compare] id: 'main'"),
         ('id = "rc"', 'id = "no_faults"', "[[compare]]", "two comparisons have the id no_faults"),
-        ('transport.mode = "rc"', 'transport.mod = "rc"', "[transport]", "mod: unknown key; did"),
+        ('transport.mode = "rc"', 'transport.mod = "rc"', "transport.mode",
+         "mod: unknown key; did"),
         ('transport.mode = "rc"', 'trans.mode = "rc"', "transport.mode",
          "[compare] trans: unknown"),
         ('"gap_ms <= 20"', '"gap_ms <="', '"no gap', "is no expression"),
+        ('"gap_ms <= 20"', '"gapms <= 20"', '"no gap', "gapms is not known; did you mean gap_ms?"),
+        ('"gap_ms <= 20"', '"gap_ms"', '"no gap', "'gap_ms' is a number, no comparison"),
+        ('"gap_ms <= 20"', '"rcs.gap_ms <= 20"', '"no gap', "rcs is not known; did you mean rc?"),
+        ("{gap_ms:.0f}", "{gapms:.0f}", "verdict", "gapms is not known; did you mean gap_ms?"),
+        ("{gap_ms:.0f}", "{gap_ms:.0q}", "verdict", "{gap_ms:.0q}: a number is not written so"),
+        ('show = "planes"', 'show = "bars"\nbars = ["jane"]', None,
+         "[figure] bars: 'jane': jane is not known; did you mean jain?"),
+        ('show = "planes"', 'show = "bars"\nbars = ["rc.jain"]', None, "rc is not known"),
+        ('show = "planes"', 'show = "bars"\nbars = ["ev(9, 0, 1)"]', None,
+         "there is no EV 9: 0 to 0 (in the comparison rc)"),
+        ('transport.mode = "rc"', "work.7.bytes = 1", "transport.mode",
+         "there is no work.7: work.0 to work.1 (in the comparison rc)"),
+        ('transport.mode = "rc"', 'transport.mode = "rd"', "transport.mode",
+         "[transport] mode: 'rd' is not known; known: mrc, rc (in the comparison rc)"),
+        ("fault = []", 'fault = [{ do = "fial" }]', "fault = []", "did you mean fail"),
         ('show = "planes"', 'show = "plains"', "show", "[figure] show: 'plains'"),
         ('show = "planes"', 'show = "bars"', "[figure]", "[figure] bars: belong to"),
         ('on = ["sim"]', 'on = ["moon"]', "on", "on: 'moon' is neither sim nor lab"),
@@ -241,5 +257,20 @@ def test_files(tmp_path: Path):
 
 
 def test_a_change_of_what_is_not_there():
-    with pytest.raises(FabricError, match="there is no number 9: 0 to 1"):
+    with pytest.raises(FabricError, match=r"x\.toml:1: there is no work\.9: work\.0 to work\.1"):
         parsed(work={"9": {"count": 3}})
+
+
+def test_what_is_otherwise_on_a_lab_is_checked_and_has_its_own_line():
+    text = WHOLE.replace('["sim"]', '["sim", "lab"]') + (
+        '[lab.expect]\n"no gap above 20 ms" = "gapms <= 50"\n[lab.run]\nduration = "x"\n'
+    )
+    parse_scenario(text, "x.toml")
+    with pytest.raises(FabricError) as caught:
+        parse_scenario(text, "x.toml", fabric="lab")
+    line = 1 + text.splitlines().index('duration = "x"')
+    assert str(caught.value).startswith(f"x.toml:{line}: [run] duration: 'x' is not a time")
+    with pytest.raises(FabricError) as caught:
+        parse_scenario(text.replace('"x"', '"9s"'), "x.toml", fabric="lab")
+    line = 1 + text.splitlines().index('"no gap above 20 ms" = "gapms <= 50"')
+    assert str(caught.value).startswith(f"x.toml:{line}: [expect] no gap above 20 ms: 'gapms <= 50")
