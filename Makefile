@@ -174,13 +174,18 @@ test: ctest bpf $(VENV)/.ext $(VENV)/.test $(RULERS) ## all tests, C and Python;
 netns: bpf $(VENV)/.ext $(VENV)/.test $(RULERS) ## only the tests in network namespaces
 	$(PYTEST) -m netns
 
+# $(call number,NAME): stops where the variable of that name is no whole number from 1; $(call number,NAME,0): or 0.
+number = [[ "$($(1))" =~ ^($(if $(2),0|)[1-9][0-9]*)$$ ]] || \
+    { echo "make: $(1)=$($(1)) is not a number from $(or $(2),1)" >&2; exit 2; }
+
 SEEDS ?= 300
 .PHONY: sim
 sim: $(B)/vopr ## whole engines in simulated networks: SEEDS=n for seeds 1..n, SEED=n replays one
 ifdef SEED
+	@$(call number,SEED,0)
 	$(B)/vopr -v $(SEED)
 else
-	@[[ "$(SEEDS)" =~ ^[1-9][0-9]*$$ ]] || { echo "make: SEEDS=$(SEEDS) is not a number from 1" >&2; exit 2; }
+	@$(call number,SEEDS)
 	@$(B)/vopr -c 1 $(SEEDS) >$(B)/vopr.out 2>&1 && $(B)/vopr -f tools/seedbank.txt >>$(B)/vopr.out 2>&1 || \
 	    { grep -E 'FAIL|PANIC|ERROR' $(B)/vopr.out || tail -20 $(B)/vopr.out; \
 	      echo "replay one: make sim SEED=n" >&2; exit 1; }; \
@@ -195,6 +200,7 @@ curves: $(B)/test_curves $(VENV)/.python ## convergence of NSCC: run anew, write
 N ?= 3000
 .PHONY: fuzz-random
 fuzz-random: $(patsubst csrc/tests/%.c,$(B)/%,$(FUZZERS)) ## N random programs for each fuzz target
+	@$(call number,N)
 	@for t in $^; do ./$$t -n $(N) >$$t.out 2>&1 || { tail -40 $$t.out; exit 1; }; done; \
 	echo "fuzz: $(words $^) targets survived $(N) random programs each"
 
@@ -202,12 +208,14 @@ MIN ?= 1
 .PHONY: fuzz
 fuzz: ## libFuzzer (clang): T=wire MIN=5; without T every target in turn
 	@$(call need,command -v $(CLANG),fuzzing needs clang,clang)
+	@$(call number,$(if $(SEC),SEC,MIN))
+	@$(if $(T),[ -f csrc/tests/fuzz_$(T).c ] || { echo "make: no fuzz target T=$(T); there are: $(patsubst csrc/tests/fuzz_%.c,%,$(FUZZERS))" >&2; exit 2; })
 	@mkdir -p build/fuzz
 	@for f in $(if $(T),csrc/tests/fuzz_$(T).c,$(FUZZERS)); do \
 	    n=$$(basename $$f .c); mkdir -p build/fuzz/$$n.corpus; \
-	    $(CLANG) $(STD) $(CPPFLAGS) -O1 -g $(SAN) -fsanitize=fuzzer $$f $(CORE) -o build/fuzz/$$n; \
+	    $(CLANG) $(STD) $(CPPFLAGS) -O1 -g $(SAN) -fsanitize=fuzzer $$f $(CORE) -o build/fuzz/$$n || exit; \
 	    build/fuzz/$$n -max_total_time=$(if $(SEC),$(SEC),$$(( $(MIN) * 60 ))) -artifact_prefix=build/fuzz/$$n- \
-	        build/fuzz/$$n.corpus $$( [ ! -d csrc/tests/$$n.corpus ] || echo csrc/tests/$$n.corpus ); \
+	        build/fuzz/$$n.corpus $$( [ ! -d csrc/tests/$$n.corpus ] || echo csrc/tests/$$n.corpus ) || exit; \
 	done
 
 .PHONY: scenarios

@@ -8,6 +8,7 @@
  * each line, # comments). -c: say at the end how often each kind of fault and of reaction occurred,
  * and fail when one never did in 300 seeds or more. Exit code 1 when a seed failed. The same seed
  * gives the same hash, on every run and every compiler. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "world_plan.h"
@@ -154,6 +155,19 @@ static unsigned vopr_file(const char *name, FILE *trace, struct vopr_totals *tot
     return failed;
 }
 
+/* A number that is written out whole: a seed that is none would be seed 0, or no run at all. */
+static uint64_t vopr_number(const char *text)
+{
+    char *end = NULL;
+    errno = 0;
+    const uint64_t value = strtoull(text, &end, 0);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0) {
+        fprintf(stderr, "vopr: %s is not a number\n", text);
+        exit(2);
+    }
+    return value;
+}
+
 int main(int argc, char **argv)
 {
     static struct vopr_totals totals;
@@ -177,10 +191,10 @@ int main(int argc, char **argv)
         }
     }
     if (i < argc) {
-        const uint64_t seed = strtoull(argv[i], NULL, 0);
-        const uint64_t count = i + 1 < argc ? strtoull(argv[i + 1], NULL, 0) : 1;
-        for (uint64_t s = seed; s < seed + count; s++)
-            failed += !vopr_run(s, trace, log, &totals);
+        const uint64_t seed = vopr_number(argv[i]);
+        const uint64_t count = i + 1 < argc ? vopr_number(argv[i + 1]) : 1;
+        for (uint64_t k = 0; k < count; k++)
+            failed += !vopr_run(seed + k, trace, log, &totals);
     }
     if (coverage)
         failed += vopr_coverage(&totals);

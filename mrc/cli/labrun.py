@@ -17,6 +17,7 @@ from mrc.fabric.record import Record
 from mrc.fabric.scenario import Scenario
 from mrc.lab.crew import Programs
 from mrc.lab.jobs import check_scenario
+from mrc.lab.played import describe
 from mrc.lab.run import Lab, run_scenario
 from mrc.lab.state import place, sweep
 
@@ -63,5 +64,5 @@ def run(args: argparse.Namespace) -> Exit:
     def one(scenario: Scenario, tell: Tell) -> Record:
         return run_scenario(scenario, lab, tell)
 
-    met = [run_one(scenario, args, one) for scenario in scenarios]
+    met = [run_one(scenario, args, one, describe) for scenario in scenarios]
     return Exit.OK if all(met) else Exit.FAILED

@@ -132,6 +132,10 @@ def healed(answer: dict[str, Any], target: str) -> None:
         print(f"end of {event['what']}")
     if not answer["happened"]:
         print(f"nothing was wrong within {target}" if target != "all" else "nothing was wrong")
+    for fault in answer["dropped"]:
+        print(f"dropped before it began: {_fault(fault)}")
+    for fault in answer["waiting"]:
+        print(f"still to come: {_fault(fault)} (heal without a target drops it, too)")
 
 
 def _time(seconds: float) -> str:

@@ -31,6 +31,7 @@ _CODES = """\
 exit codes:
   0    done
   1    the command line cannot be run as given, or there is no such lab
+       (for `down`: then there is nothing to do, 0)
   2    something failed that should not have
   4    this machine lacks something (named: a privilege, a sysctl, a tool)
   130  stopped by Ctrl-C; what was being built is gone
@@ -40,7 +41,8 @@ exit codes:
 _FILES = """\
 environment:
   MRC_LAB        the lab, where --name is not given; set by exec
-  XDG_RUNTIME_DIR  its folder mrc-lab notes the labs of this user
+  XDG_RUNTIME_DIR  its folder mrc-lab notes the labs of this user; else
+                 /run/mrc-lab (root), /tmp/mrc-lab-UID (others)
 """
 
 EPILOG = f"""\
@@ -128,7 +130,7 @@ link add up: losses are independent, delays add, the lowest rate holds."""
 
 HEAL = """\
 End faults that have begun and lie wholly within the targets; without a target
-all, those to come as well."""
+all, and drop those to come: each is named."""
 
 HEAL_EPILOG = f"""\
 {_TARGETS}
@@ -167,4 +169,5 @@ What is up, and what is wrong in it. Also removes what a crash has left."""
 
 DOWN = """\
 Stop what runs in the hosts, remove the fabric and everything noted of it.
-Also removes what a crash has left."""
+Also removes what a crash has left. A lab that is not there is down already:
+said, and no error. Not from inside of its hosts, where it would end itself."""

@@ -21,12 +21,14 @@ from mrc.lab.errors import FabricError, FabricUnavailableError
 from mrc.lab.launch import launch, take_down
 from mrc.lab.plan import FabricSpec
 from mrc.lab.remote import (
+    GoneError,
     NoLabError,
     Remote,
     asked_for,
     choose,
     entering,
     host_number,
+    standing_in,
     surroundings,
 )
 from mrc.lab.state import DEFAULT_NAME, ENV_HOST, ENV_LAB, Place, place, places, sweep
@@ -191,25 +193,36 @@ def _heal(args: argparse.Namespace) -> None:
 def _down(args: argparse.Namespace) -> None:
     if args.all and args.name is not None:
         raise ValueError("--all and --name exclude each other")
-    for name in sweep():
+    swept = sweep()
+    for name in swept:
         say(PROGRAM, f"removed what a crash had left of the lab {name}")
-        if name == args.name:
-            return
-    if args.all:
-        for where in places():
-            if where.alive():
-                _take_down(where)
+    try:
+        meant = places() if args.all else [choose(args.name)]
+    except GoneError as error:  # what shall not be there is not there
+        asked = asked_for(args.name)
+        if asked not in swept:
+            say(PROGRAM, "no lab is up" if asked is None else str(error))
         return
-    nobody = asked_for(args.name) is None and surroundings() is None
-    if nobody and not any(p.alive() for p in places()):
-        say(PROGRAM, "no lab is up")
-        return
-    _take_down(choose(args.name))
+    alive = [where for where in meant if where.alive()]
+    for where in alive:
+        _check_outside(where)
+    for where in alive:
+        take_down(where)
+        print(f"{where.name} is down")
 
 
-def _take_down(where: Place) -> None:
-    take_down(where)
-    print(f"{where.name} is down")
+def _check_outside(where: Place) -> None:
+    """ValueError: this very command would end with the hosts of that lab."""
+    try:
+        with Remote(where) as remote:
+            host = standing_in(remote.ask("status"))
+    except FabricError:
+        return  # it goes down just now, or take_down says what is wrong
+    if host is not None:
+        raise ValueError(
+            f"this is {host} of the lab {where.name}, and all that runs in its hosts ends with"
+            " it: type that outside (exit)"
+        )
 
 
 def _run(args: argparse.Namespace) -> Exit:

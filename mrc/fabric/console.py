@@ -10,7 +10,7 @@ import os
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,11 +136,16 @@ def _check_output(flag: str, path: str | None) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
 
-def run_one(scenario: Scenario, options: argparse.Namespace, run: Runner) -> bool:
+def run_one(
+    scenario: Scenario,
+    options: argparse.Namespace,
+    run: Runner,
+    describe: Callable[[Scenario], Iterable[str]] = report.describe,
+) -> bool:
     """Run it, say and keep what came of it; whether all expectations are met."""
     text = options.json != "-"
     if text:
-        for line in report.describe(scenario):
+        for line in describe(scenario):
             print(line, flush=True)
     with _progress(scenario, quiet=options.quiet) as tell:
         record = run(scenario, tell)

@@ -43,15 +43,19 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
-def describe(scenario: Scenario) -> Iterator[str]:
-    """What will be run."""
+def describe(scenario: Scenario, cable: str | None = None, more: str = "") -> Iterator[str]:
+    """What will be run.
+
+    cable: what one adds to the way, where that is not its delay; more: words behind all.
+    """
     case = scenario.main
     shape, mode = case.shape, case.transport
     yield f"{scenario.name}"
     yield (
         f"  {shape.hosts} hosts, {shape.planes} plane{'s' * (shape.planes > 1)}"
         f" of {shape.t0} T0 and {shape.t1} T1, {format_rate(shape.rate_bps)} a port,"
-        f" {time_text(shape.delay_ns)} a cable, path MTU {mode.path_mtu}, {mode.cc}"
+        f" {cable or f'{time_text(shape.delay_ns)} a cable'}, path MTU {mode.path_mtu}, {mode.cc}"
+        f"{more}"
     )
     if scenario.scaling:
         yield f"  scaled: {scenario.scaling}"

@@ -22,10 +22,11 @@ from typing import Any
 from mrc.fabric import FabricError as VocabularyError
 from mrc.fabric import parse_fault, parse_target, settle
 
+from . import userns
 from .counters import read_links
 from .errors import FabricError, FabricUnavailableError, said_of
 from .fabric import Fabric, cleanup_stale
-from .player import Happened, Player
+from .player import Happened, Player, Playing
 from .profile import Mode
 from .remote import MESSAGE_MAX
 from .state import Place
@@ -66,7 +67,7 @@ class Keeper:
             "name": self._place.name,
             "keeper": os.getpid(),
             "holder": client.pid,
-            "userns": self._fabric.userns,
+            "userns": self._fabric.userns or userns.inside(),
             "spec": asdict(spec),
             "hosts": {host.ns: str(host.address) for host in self._fabric.hosts},
             "namespaces": {ns: client.path(ns) for ns in client.fds},
@@ -169,19 +170,7 @@ class Keeper:
 
     def _op_status(self, _: int) -> dict[str, Any]:
         now = time.monotonic_ns()
-        faults = [
-            {
-                "number": p.number,
-                "fault": str(p.fault),
-                "what": p.what,
-                "on": p.on,
-                "from_s": (p.start_ns + p.fault.at_ns - now) / 1e9,
-                "until_s": None
-                if p.fault.until_ns is None
-                else (p.start_ns + p.fault.until_ns - now) / 1e9,
-            }
-            for p in self._player
-        ]
+        faults = [_fault(p, now) for p in self._player]
         return {**self.said(), "up_s": (now - self._since_ns) / 1e9, "faults": faults}
 
     def _op_links(self, _: int) -> dict[str, Any]:
@@ -210,9 +199,14 @@ class Keeper:
     def _op_heal(
         self, _: int, target: str = "all", pair: tuple[int, int] = (0, 1)
     ) -> dict[str, Any]:
-        ended = self._player.heal(parse_target(target), (pair[0], pair[1]))
-        self._tell(ended)
-        return {"happened": [asdict(h) for h in ended]}
+        healed = self._player.heal(parse_target(target), (pair[0], pair[1]))
+        self._tell(healed.ended)
+        now = time.monotonic_ns()
+        return {
+            "happened": [asdict(h) for h in healed.ended],
+            "dropped": [_fault(p, now) for p in healed.dropped],
+            "waiting": [_fault(p, now) for p in healed.waiting],
+        }
 
     def _op_check(
         self, _: int, script: list[str], pair: tuple[int, int] = (0, 1)
@@ -247,3 +241,16 @@ class Keeper:
     def _op_down(self, _: int) -> dict[str, Any]:
         self._ending = True
         return {}
+
+
+def _fault(p: Playing, now_ns: int) -> dict[str, Any]:
+    """A fault that is in force or will be, as `status` says it."""
+    until_ns = p.fault.until_ns
+    return {
+        "number": p.number,
+        "fault": str(p.fault),
+        "what": p.what,
+        "on": p.on,
+        "from_s": (p.start_ns + p.fault.at_ns - now_ns) / 1e9,
+        "until_s": None if until_ns is None else (p.start_ns + until_ns - now_ns) / 1e9,
+    }

@@ -105,11 +105,10 @@ def _close_but(kept: set[int]) -> None:
 
 
 def take_down(place: Place) -> None:
-    """Remove a lab, and wait until it is gone. NoLabError: there is none of that name."""
-    with Remote(place) as remote:
+    """Remove a lab, and wait until it is gone. NoLabError: it does not go."""
+    with contextlib.suppress(FabricError, OSError), Remote(place) as remote:
         remote.ask("down")
-        with contextlib.suppress(FabricError, OSError):
-            while True:
-                remote.ask("status")
+        while True:
+            remote.ask("status")
     if place.alive():
         raise NoLabError(f"the lab {place.name} does not end; its log: {place.log}")

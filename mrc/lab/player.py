@@ -50,6 +50,21 @@ class Playing:
     on: bool
     rest: Iterator[Step]
 
+    def begun(self, now_ns: int) -> bool:
+        """Whether it is in force or has been: one that flaps has begun in either half."""
+        return self.on or self.start_ns + self.fault.at_ns <= now_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Healed:
+    """What came of a heal."""
+
+    ended: list[Happened]
+    dropped: list[Playing]
+    """Had not begun, and will not."""
+    waiting: list[Playing]
+    """Lie within the target, have not begun, and will."""
+
 
 class Player:
     """The faults of one fabric. `apply` brings all links into the states given."""
@@ -98,20 +113,20 @@ class Player:
             numbers.append(number)
         return numbers
 
-    def heal(self, target: Target, pair: tuple[int, int] = (0, 1)) -> list[Happened]:
+    def heal(self, target: Target, pair: tuple[int, int] = (0, 1)) -> Healed:
         """End all that has begun and lies within the target; with `all` what is to come, too."""
         cover = self._reach(Fault(FaultKind.FAIL, self._placed(target, pair)))
+        every = target.kind is TargetKind.ALL
+        meant = [p for p in self if every or self._reach(p.fault) <= cover]
         now = self._clock()
-        return self._end(
-            p
-            for p in self
-            if target.kind is TargetKind.ALL
-            or (p.start_ns + p.fault.at_ns <= now and self._reach(p.fault) <= cover)
-        )
+        begun = [p for p in meant if p.begun(now)]
+        later = [p for p in meant if not p.begun(now)]
+        ended = self._end([*begun, *later] if every else begun)
+        return Healed(ended, later if every else [], [] if every else later)
 
     def forget(self, owner: int) -> list[Happened]:
         """End all faults of an owner who is gone."""
-        return self._end(p for p in self if p.owner == owner)
+        return self._end([p for p in self if p.owner == owner])
 
     def due(self) -> int | None:
         """When `advance` is to be called; None: never, as it stands."""
@@ -151,8 +166,7 @@ class Player:
         for playing in ended:
             del self._playing[playing.number]
         now = self._clock()
-        # One that flaps has begun, whichever half it is in.
-        begun = [(p, False) for p in ended if p.on or p.start_ns + p.fault.at_ns <= now]
+        begun = [(p, False) for p in ended if p.begun(now)]
         return self._carry_out(begun, now) if begun else []
 
     def _carry_out(self, changes: list[tuple[Playing, bool]], due_ns: int) -> list[Happened]:

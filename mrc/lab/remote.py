@@ -6,6 +6,7 @@ Standard library only, and small: mrc-send imports it for faults on its command 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from . import userns
 from .errors import FabricError, FabricUnavailableError
 from .state import ENV_HOST, ENV_LAB, Place, place, places
 
@@ -21,6 +23,10 @@ MESSAGE_MAX = 1 << 20
 
 class NoLabError(FabricError):
     """There is no such lab; the text says which there are."""
+
+
+class GoneError(NoLabError):
+    """It is not up; a lab that is to go has gone."""
 
 
 class Remote:
@@ -119,7 +125,7 @@ def choose(name: str | None) -> Place:
     if (name := asked_for(name)) is not None:
         found = place(name)
         if not found.alive():
-            raise NoLabError(f"there is no lab named {name}{_known()}")
+            raise GoneError(f"there is no lab named {name}{_known()}")
         return found
     if (inside := surroundings()) is not None:
         return inside[0]
@@ -127,7 +133,7 @@ def choose(name: str | None) -> Place:
     if len(alive) == 1:
         return alive[0]
     if not alive:
-        raise NoLabError("no lab is up: mrc-lab up")
+        raise GoneError("no lab is up: mrc-lab up")
     raise NoLabError(f"several labs are up; choose one by --name{_known()}")
 
 
@@ -144,9 +150,28 @@ def host_number(name: str, hosts: int) -> int:
     return int(digits) - 1
 
 
+def standing_in(said: dict[str, Any]) -> str | None:
+    """Which host or switch of the lab whose `status` is `said` this process is in; None: none."""
+    own = Path("/proc/self/ns/net").stat()
+    for ns, path in said["namespaces"].items():
+        with contextlib.suppress(OSError):  # not for us to look at, so not where we are
+            if os.path.samestat(own, Path(path).stat()):
+                return str(ns)
+    return None
+
+
 def entering(said: dict[str, Any], ns: str, argv: Sequence[str]) -> list[str]:
-    """The command line that runs `argv` in a namespace of the lab whose `status` is `said`."""
+    """The command line that runs `argv` in a namespace of the lab whose `status` is `said`.
+
+    FabricUnavailableError: it is in a user namespace that cannot be entered from here.
+    """
     enter = ["nsenter", f"--net={said['namespaces'][ns]}"]
-    if said["userns"]:
-        enter += [f"--user=/proc/{said['holder']}/ns/user", "--preserve-credentials"]
+    match userns.way_to(said["holder"]):
+        case userns.Way.NONE:
+            raise FabricUnavailableError(
+                f"the lab {said['name']} is in a user namespace that cannot be entered from here",
+                "work in it where `mrc-lab up` was typed, or outside of all user namespaces",
+            )
+        case userns.Way.DOWN:
+            enter += [f"--user=/proc/{said['holder']}/ns/user", "--preserve-credentials"]
     return [*enter, "--", *argv]

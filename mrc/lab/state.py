@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from . import userns
 from .errors import FabricError
 from .fabric import cleanup_stale
 
@@ -120,11 +121,19 @@ def base() -> Path:
         return Path(inside).parent
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and _is_ours(Path(runtime)):
-        folder = Path(runtime) / "mrc-lab"
-    elif os.geteuid() == 0:
-        folder = Path("/run/mrc-lab")
-    else:
-        folder = Path(f"/tmp/mrc-lab-{os.geteuid()}")  # noqa: S108 - its owner is checked
+        return _made(Path(runtime) / "mrc-lab")
+    if os.geteuid() == 0:
+        try:
+            return _made(Path("/run/mrc-lab"))
+        except FabricError:
+            if not userns.inside():
+                raise
+    # Root of a user namespace is not the machine's: the same folder as outside of it.
+    return _made(Path(f"/tmp/mrc-lab-{userns.outer_uid()}"))  # noqa: S108 - see _made
+
+
+def _made(folder: Path) -> Path:
+    """The folder, ours alone. FabricError: it cannot be made, or is another's."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except FileExistsError:
@@ -133,6 +142,8 @@ def base() -> Path:
         raise FabricError(f"{folder}: {error.strerror}") from error
     if not _is_ours(folder):
         raise FabricError(f"{folder} belongs to another user; set XDG_RUNTIME_DIR")
+    if folder.lstat().st_mode & 0o077:
+        raise FabricError(f"{folder} is open to other users: chmod 700 {folder}")
     return folder
 
 

@@ -34,6 +34,8 @@ examples:
 
 A scenario file is explained in docs/reference/scenario-files.md; a short one:
   name = "a spine dies"
+  [fabric]
+  delay = "100us"   # a cable; with 1us, the default, too little may be in flight to fill such lines
   [[work]]
   kind = "bulk"
   [[fault]]

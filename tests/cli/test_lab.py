@@ -7,7 +7,7 @@ from mrc.cli.exits import CliError
 from mrc.cli.lab import main
 from mrc.cli.labfault import given_faults, given_pair
 from mrc.cli.labparser import FAULTS, lab_parser
-from mrc.cli.labshow import happened
+from mrc.cli.labshow import happened, healed
 from mrc.fabric import FabricError
 
 
@@ -90,7 +90,9 @@ def empty(tmp_path, monkeypatch):
         (["exec", "h1", "--", "true"], 1, "no lab is up: mrc-lab up"),
         (["fail", "p1.t1.1"], 1, "no lab is up"),
         (["status", "--name", "x"], 1, "no lab named x"),
-        (["down", "--name", "x"], 1, "no lab named x"),
+        (["heal", "--name", "x"], 1, "no lab named x"),
+        (["down", "--all", "--name", "x"], 1, "exclude each other"),
+        (["down", "--name", "a/b"], 1, "no name for a lab"),
     ],
 )
 def test_refusals_have_a_sentence_and_a_code(empty, capsys, argv, code, says):
@@ -122,7 +124,24 @@ def test_nothing_to_do_is_no_error(empty, capsys):
     assert main(["status"]) == 0
     assert capsys.readouterr().out == "no lab is up\n"
     assert main(["down"]) == 0
+    assert capsys.readouterr().err == "mrc-lab: no lab is up\n"
     assert main(["down", "--all"]) == 0
+    assert main(["down", "--name", "x"]) == 0
+    assert capsys.readouterr().err == "mrc-lab: there is no lab named x\n"
+
+
+def test_a_heal_says_what_it_drops_and_what_is_still_to_come(capsys):
+    flap = {"what": "flap h1.port1=1s", "on": False, "from_s": 5.0, "until_s": None}
+    event = {"what": "fail plane2"}
+    healed({"happened": [event], "dropped": [flap], "waiting": []}, "all")
+    assert capsys.readouterr().out == (
+        "end of fail plane2\ndropped before it began: flap h1.port1=1s in 5 s\n"
+    )
+    healed({"happened": [], "dropped": [], "waiting": [flap]}, "h1")
+    assert capsys.readouterr().out == (
+        "nothing was wrong within h1\n"
+        "still to come: flap h1.port1=1s in 5 s (heal without a target drops it, too)\n"
+    )
 
 
 def test_the_usage_error_is_ours():

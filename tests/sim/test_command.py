@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 
 from mrc.fabric import library
 from mrc.fabric.record import load
-from mrc.fabric.scenario import load_scenario
-from mrc.sim.command import Exit, main
+from mrc.fabric.scenario import load_scenario, parse_scenario
+from mrc.sim.command import EPILOG, Exit, main
 
 TEXT = """\
 name = "tiny"
@@ -85,10 +87,16 @@ def test_an_expectation_that_is_not_met(tmp_path, capsys):
         (["TINY", "--set", "fabric"], Exit.USAGE, "KEY=VALUE"),
         (["TINY", "--set", "fabric.planez=2"], Exit.USAGE, "did you mean planes"),
         (["TINY", "--set", "fabric.planes=2", "--set", "fabric.planes.x=2"], Exit.USAGE, "a value"),
-        (["TINY", "--set", "work.7.bytes=2"], Exit.USAGE, "there is no number 7"),
+        (
+            ["TINY", "--set", "work.7.bytes=2"],
+            Exit.USAGE,
+            "--set work.7.bytes=2: there is no work.7",
+        ),
         (["TINY", "--figure", "x.gif"], Exit.USAGE, "a figure ends with"),
         (["TINY", "TINY", "--json", "x"], Exit.USAGE, "for one scenario"),
         (["TINY", "--seed", "x"], Exit.USAGE, "invalid int"),
+        (["TINY", "--seed", "-1"], Exit.USAGE, "--seed -1: [run] seed: -1 must be"),
+        (["TINY", "--set", "expect.it=gapms < 3"], Exit.USAGE, "did you mean gap_ms?"),
         (["TINY", "--case", "rc"], Exit.USAGE, "there is no case 'rc'"),
         (["TINY", "--set", 'on=["lab"]'], Exit.USAGE, "is for a lab (mrc-lab run) only"),
         (["none.toml"], Exit.USAGE, "none.toml: there is no such file"),
@@ -136,6 +144,32 @@ def test_nobody_reads(tiny):
     command = f"{sys.executable} -m mrc.sim --list | head -1 >/dev/null; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def examples():
+    """Scenario files in help and pages."""
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    pages = (docs / "howto" / "use-the-lab.md", docs / "reference" / "scenario-files.md")
+    texts = {"help": EPILOG, **{page.name: page.read_text("utf-8") for page in pages}}
+    for name, text in texts.items():
+        found = re.findall(r"(?m)^( +)(name = .*\n(?:(?:\1.*)?\n)*)", text)
+        assert found, name
+        for indent, lines in found:
+            scenario = textwrap.dedent(indent + lines).partition("\nmrc-lab run")[0]
+            yield pytest.param(scenario, id=name)
+
+
+@pytest.mark.parametrize("text", examples())
+def test_the_scenarios_in_help_and_pages_fill_the_line_and_meet_what_they_expect(
+    text, tmp_path, capsys
+):
+    path = tmp_path / "x.toml"
+    path.write_text(text)
+    parse_scenario(text, "x.toml", fabric="lab")
+    assert main([str(path), "--json", "-"]) == Exit.OK
+    record = load(capsys.readouterr().out)
+    assert record.expect
+    assert record.result["share_of_capacity"] >= 0.95
 
 
 def test_the_help_teaches():

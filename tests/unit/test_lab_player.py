@@ -68,21 +68,36 @@ def test_a_flap_goes_on_until_it_is_healed():
     seen = [stage.at(0.5 * i) for i in range(1, 41)]
     assert [on for ((_, on),) in seen] == [bool(i % 2) for i in range(40)]
     assert stage.at(20.5) == [("flap h1.port2=1s", False)]  # in its good half
-    ended = stage.player.heal(parse_target("plane2"))
-    assert [(e.what, e.on) for e in ended] == [("flap h1.port2=1s", False)]
+    healed = stage.player.heal(parse_target("plane2"))
+    assert [(e.what, e.on) for e in healed.ended] == [("flap h1.port2=1s", False)]
     assert stage.now == {}
     assert stage.at(100) == []
+
+
+def healed(stage: Stage, target: str):
+    """What ended, what was dropped, what is still to come."""
+    done = stage.player.heal(parse_target(target))
+    return tuple([x.what for x in some] for some in (done.ended, done.dropped, done.waiting))
 
 
 def test_heal_ends_what_lies_within_and_has_begun():
     stage = Stage()
     stage.play("loss p1.t0.a->t1.1=1%; fail plane2; down h1.port1@9s")
     stage.now_ns = SECOND
-    assert [e.what for e in stage.player.heal(parse_target("p2.t1.1"))] == []  # not all of plane 2
-    assert [e.what for e in stage.player.heal(parse_target("p1.t1.1"))] == ["loss p1.t0.a->t1.1=1%"]
+    assert healed(stage, "p2.t1.1") == ([], [], [])  # not all of plane 2
+    assert healed(stage, "p1.t1.1") == (["loss p1.t0.a->t1.1=1%"], [], [])
+    assert healed(stage, "h1") == ([], [], ["down h1.port1"])
     assert stage.player.due() == 9 * SECOND
-    assert [e.what for e in stage.player.heal(parse_target("all"))] == ["fail plane2"]
+    assert healed(stage, "all") == (["fail plane2"], ["down h1.port1"], [])
     assert stage.player.due() is None  # nor what was to come
+
+
+def test_a_flap_that_is_to_come_is_named_when_it_is_dropped():
+    stage = Stage()
+    stage.play("flap h1.port2=1s@5s; flap h1.port1=1s silent")
+    stage.at(0.7)  # the other is in its good half
+    assert healed(stage, "all") == (["flap h1.port1=1s silent"], ["flap h1.port2=1s"], [])
+    assert stage.at(60) == []
 
 
 def test_faults_end_with_their_owner_and_no_others():

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from mrc.lab.errors import FabricError
-from mrc.lab.remote import NoLabError, choose, entering, host_number
+from mrc.lab import userns
+from mrc.lab.errors import FabricError, FabricUnavailableError
+from mrc.lab.remote import NoLabError, choose, entering, host_number, standing_in
 from mrc.lab.state import ENV_HOST, ENV_LAB, base, place, places, sweep
 from tests.needs import skip_or_fail
 
@@ -101,6 +102,64 @@ def test_another_users_folder_is_refused(runtime, monkeypatch):
     assert base().parent != runtime
 
 
+def test_a_folder_open_to_others_is_refused(runtime):
+    base()
+    (runtime / "mrc-lab").chmod(0o755)
+    with pytest.raises(FabricError, match=r"is open to other users: chmod 700"):
+        base()
+
+
+UNSHARE = ("unshare", "--user", "--map-root-user")
+
+
+def in_userns(program: str, *before: str, **env: str) -> str:
+    """What a program says that runs as root of a user namespace; `before`: who begins it."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("XDG_RUNTIME_DIR", *env)}
+    argv = [*before, *UNSHARE, sys.executable, "-c", program]
+    done = subprocess.run(
+        argv, capture_output=True, text=True, env={**kept, **env}, timeout=30, check=False
+    )
+    if "unshare failed" in done.stderr:
+        skip_or_fail(f"no user namespace here: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_in_a_user_namespace_one_is_known_by_the_number_outside():
+    say = "from mrc.lab import userns; print(userns.inside(), userns.outer_uid())"
+    assert in_userns(say) == f"True {os.geteuid()}"
+    assert not userns.inside() or userns.outer_uid() != os.geteuid()
+
+
+def test_the_way_to_another_user_namespace():
+    assert userns.way_to(os.getpid()) is userns.Way.HERE
+    assert userns.way_to(2**22 + 1) is userns.Way.NONE
+    with subprocess.Popen([*UNSHARE, "sh", "-c", "echo in; read x"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as below:  # fmt: skip
+        assert below.stdout is not None
+        if below.stdout.readline() != b"in\n":
+            skip_or_fail("no user namespace here")
+        assert userns.way_to(below.pid) is userns.Way.DOWN
+        say = "from mrc.lab import userns; print(userns.way_to({}).name)"
+        assert in_userns(say.format(below.pid)) == "NONE"
+        assert in_userns(say.format(os.getpid())) == "NONE"
+        below.kill()
+
+
+def test_in_a_user_namespace_labs_lie_in_a_folder_of_ones_own(runtime):
+    """Whose root is not the machine's: /run is another's."""
+    say = "from mrc.lab.state import base; print(base())"
+    assert in_userns(say, XDG_RUNTIME_DIR=str(runtime)) == str(runtime / "mrc-lab")
+    found = in_userns(say)
+    assert found in ("/run/mrc-lab", f"/tmp/mrc-lab-{os.geteuid()}")
+
+
+def test_standing_in_a_host_is_seen_by_its_namespace():
+    said = {"namespaces": {"h1": "/proc/self/fd/99999", "h2": "/proc/self/ns/net"}}
+    assert standing_in(said) == "h2"
+    assert standing_in({"namespaces": {"h1": "/proc/self/ns/user"}}) is None
+
+
 def test_in_a_host_labs_are_looked_for_where_its_own_is(monkeypatch, tmp_path):
     elsewhere = tmp_path / "elsewhere" / "lab"
     monkeypatch.setenv(ENV_LAB, str(elsewhere))
@@ -153,7 +212,13 @@ def test_hosts_by_name():
             host_number(wrong, 2)
 
 
-def test_entering_a_host_as_an_ordinary_user_enters_the_user_namespace_too():
-    said = {"namespaces": {"h1": "/proc/5/fd/7"}, "holder": 5, "userns": False}
+def test_entering_a_host_enters_its_user_namespace_where_that_is_another(monkeypatch):
+    said = {"name": "x", "namespaces": {"h1": "/proc/5/fd/7"}, "holder": 5}
+    ways = {5: userns.Way.HERE}
+    monkeypatch.setattr(userns, "way_to", ways.get)
     assert entering(said, "h1", ["id"]) == ["nsenter", "--net=/proc/5/fd/7", "--", "id"]
-    assert "--user=/proc/5/ns/user" in entering({**said, "userns": True}, "h1", ["id"])
+    ways[5] = userns.Way.DOWN
+    assert "--user=/proc/5/ns/user" in entering(said, "h1", ["id"])
+    ways[5] = userns.Way.NONE
+    with pytest.raises(FabricUnavailableError, match="the lab x is in a user namespace that"):
+        entering(said, "h1", ["id"])

@@ -2,7 +2,8 @@
 """python -m tools.scenarios: run all scenarios that come with the package, or those named.
 
 Records and figures go to build/scenarios. Only a run of all writes docs/reference/scenarios.md and
-the figures beside it. Exit code 0: every expectation is met; 2: some are not, the page says which.
+the figures beside it. Exit code 0: every expectation is met; 1: there is no scenario of that name;
+2: some are not met, the page says which.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from pathlib import Path
 
 from mrc.fabric import figure, library, report
+from mrc.fabric.errors import near
 from mrc.fabric.record import Record, dump
 from mrc.fabric.scenario import Scenario, load_scenario
 from mrc.sim.run import run_scenario
@@ -51,6 +53,12 @@ def write(done: list[tuple[str, Scenario, Record]]) -> None:
 
 def main(argv: list[str]) -> int:
     """All, or the ones named."""
+    for name in argv:
+        if name not in library.names():
+            print(
+                f"scenarios: there is no {name!r}; {near(name, library.names())}", file=sys.stderr
+            )
+            return 1
     BUILD.mkdir(parents=True, exist_ok=True)
     done = [run_one(name) for name in argv or library.names()]
     if not argv:
