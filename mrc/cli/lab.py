@@ -18,6 +18,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv = sys.argv[1:]
         from mrc.cli import labverbs
 
+        if argv[:1] == ["run"]:  # all it loads, before an interrupt is an exception
+            from mrc.cli import labrun  # noqa: F401
+
         _early.hand_over()
     else:
         from mrc.cli import labverbs

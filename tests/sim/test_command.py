@@ -159,7 +159,7 @@ def examples():
             yield pytest.param(scenario, id=name)
 
 
-@pytest.mark.parametrize("text", examples())
+@pytest.mark.parametrize("text", list(examples()))
 def test_the_scenarios_in_help_and_pages_fill_the_line_and_meet_what_they_expect(
     text, tmp_path, capsys
 ):
