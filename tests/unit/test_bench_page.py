@@ -59,6 +59,7 @@ def test_each_target_but_those_of_peers_has_an_experiment():
         "veth / libfabric rxd",
         "veth / aioquic",
         "veth / SRT",
+        "contexts on all cores / as many processes",
         "iCRC, GB/s",
         "import mrc, s",
         "import mrc brings scapy",

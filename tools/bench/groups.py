@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from os import sched_getaffinity
 from typing import Any
 
 from tools.bench import peers
@@ -17,6 +18,7 @@ from tools.bench.ours import (
     command,
     library,
     mem,
+    mem_cores,
     mem_library,
     no_thread_mode,
     no_thread_option,
@@ -310,6 +312,28 @@ def _scale_evs() -> Group:
     return Group("evscale", title, None, rows, (U.NS, U.MWRITES), wanted, 0.6)
 
 
+def _cores() -> Group:
+    """Up to the cores there are; a row less where there is one."""
+    counts = [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= len(sched_getaffinity(0))]
+    deep = ("-s", str(SMALL), "-d", "1024")
+    rows = [
+        Method(f"cores-{n}", f"{n} pairs of contexts in one process, each on a core",
+               mem_cores(n, 1, *deep))
+        for n in counts
+    ]  # fmt: skip
+    wanted: tuple[Target, ...] = ()
+    if (most := counts[-1]) > 1:
+        rows.append(Method(f"apart-{most}", f"{most} processes, each on a core",
+                           mem_cores(most, most, *deep)))  # fmt: skip
+        wanted = (
+            Target("contexts on all cores / as many processes", U.MWRITES, f"cores-{most}",
+                   f"apart-{most}", 0.95),
+        )  # fmt: skip
+    title = "Several contexts, a core for each, 64 B writes, wires in memory"
+    columns = (U.MWRITES, U.MCORE, U.NS)
+    return Group("cores", title, None, tuple(rows), columns, wanted, 0.8, against=("cores-1",))
+
+
 def _idle(report: dict[str, Any]) -> dict[Unit, float]:
     """Bytes beside the bits for each PSN of its window."""
     return {U.BYTES: _whole(report)[U.BYTES] - report["window_bytes"]}
@@ -360,6 +384,7 @@ def groups() -> list[Group]:
         _latency(),
         _small(),
         _small_mem(),
+        _cores(),
         _scale_qps(),
         _scale_evs(),
         *experiments(),

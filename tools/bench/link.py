@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -91,9 +91,14 @@ def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> None:
 
 def pinned(core: int | None, argv: list[str]) -> list[str]:
     """``argv`` on one core; anywhere when ``core`` is None or taskset is not installed."""
-    if core is None or shutil.which("taskset") is None:
+    return argv if core is None else among([core], argv)
+
+
+def among(cores: Sequence[int], argv: list[str]) -> list[str]:
+    """``argv`` on some cores; anywhere when taskset is not installed."""
+    if shutil.which("taskset") is None:
         return argv
-    return ["taskset", "-c", str(core), *argv]
+    return ["taskset", "-c", ",".join(map(str, cores)), *argv]
 
 
 @contextmanager

@@ -10,11 +10,24 @@
  *   -m PATH MTU  -k TRAIN (0: auto)  -w WINDOW in bytes (0: NSCC)  -t SECONDS
  *   -p SPIN_US  thread mode
  *   -l  one write at a time: how long until it is completed
+ *   -j THREADS  mem: so many pairs of ends, each in a thread of its own
  *
  * The same for both ends but -t and -l. Prints one JSON object. */
 #include "load.h"
 
+#include <pthread.h>
+
 #include "quantile.h"
+
+/* What one sender did in the measured time. */
+struct load_result {
+    uint64_t writes;
+    uint64_t packets;
+    uint64_t trains;
+    uint64_t again;
+    double seconds;
+    double cpu_seconds; /* of the whole process */
+};
 
 struct load_run {
     struct load_end *from;
@@ -93,7 +106,7 @@ static void load_drain(struct load_run *r)
     load_must(r->done == r->posted, r->from, "writes did not complete");
 }
 
-static void load_bulk(struct load_run *r)
+static struct load_result load_bulk(struct load_run *r)
 {
     const struct load_options *o = r->o;
     const uint32_t each = load_depth(o);
@@ -116,14 +129,23 @@ static void load_bulk(struct load_run *r)
         load_turn(r);
         load_poll(r, true);
     }
-    const double used = load_cpu() - cpu;
-    const uint64_t writes = r->done - before;
+    const struct load_result found = {.writes = r->done - before,
+                                      .packets = load_packets(r->from) - packets,
+                                      .trains = load_trains(r->from),
+                                      .again = load_again(r->from),
+                                      .seconds = now - start,
+                                      .cpu_seconds = load_cpu() - cpu};
+    load_drain(r);
+    return found;
+}
+
+static void load_print(const struct load_result *f, const struct load_options *o)
+{
     printf("{\"writes\": %llu, \"bytes\": %llu, \"packets\": %llu, \"seconds\": %.6f, "
            "\"cpu_seconds\": %.6f, \"trains\": %llu, \"retransmitted\": %llu}\n",
-           (unsigned long long)writes, (unsigned long long)(writes * o->bytes),
-           (unsigned long long)(load_packets(r->from) - packets), now - start, used,
-           (unsigned long long)load_trains(r->from), (unsigned long long)load_again(r->from));
-    load_drain(r);
+           (unsigned long long)f->writes, (unsigned long long)(f->writes * o->bytes),
+           (unsigned long long)f->packets, f->seconds, f->cpu_seconds,
+           (unsigned long long)f->trains, (unsigned long long)f->again);
 }
 
 static void load_latency(struct load_run *r)
@@ -138,29 +160,79 @@ static void load_latency(struct load_run *r)
     quantile_print(&r->taken);
 }
 
-static void load_go(struct load_end *from, struct load_end *also, const struct load_options *o)
+static void load_go(struct load_end *from, const struct load_options *o)
 {
-    struct load_run r = {.from = from, .also = also, .o = o};
-    if (o->latency)
+    struct load_run r = {.from = from, .o = o};
+    if (o->latency) {
         load_latency(&r);
-    else
-        load_bulk(&r);
+    } else {
+        const struct load_result found = load_bulk(&r);
+        load_print(&found, o);
+    }
 }
 
+/* ---- both ends here ---- */
+
+struct load_pair {
+    struct load_end a;
+    struct load_end b;
+    const struct load_options *o;
+    pthread_barrier_t *ready; /* all pairs are */
+    struct load_result found;
+    pthread_t thread;
+};
+
+static void load_join(struct load_pair *p)
+{
+    struct mrc_mem_wire *wire = mrc_mem_wire_create(LOAD_MEM_RING, 1);
+    load_open(&p->a, p->o, wire, 0);
+    load_open(&p->b, p->o, wire, 1);
+    load_tell(&p->a, &p->b.peer);
+    load_tell(&p->b, &p->a.peer);
+    for (uint32_t q = 0; q < p->o->qps; q++) {
+        load_connect(&p->a, p->o, q, p->b.qpn[q]);
+        load_connect(&p->b, p->o, q, p->a.qpn[q]);
+    }
+}
+
+static void *load_pair_main(void *of)
+{
+    struct load_pair *p = of;
+    load_join(p);
+    pthread_barrier_wait(p->ready);
+    struct load_run r = {.from = &p->a, .also = &p->b, .o = p->o};
+    if (p->o->latency)
+        load_latency(&r);
+    else
+        p->found = load_bulk(&r);
+    return NULL;
+}
+
+/* Nothing is shared but the process, so that many pairs move what as many processes would. */
 static void load_mem(const struct load_options *o)
 {
-    struct load_end a = {0};
-    struct load_end b = {0};
-    struct mrc_mem_wire *wire = mrc_mem_wire_create(LOAD_MEM_RING, 1);
-    load_open(&a, o, wire, 0);
-    load_open(&b, o, wire, 1);
-    load_tell(&a, &b.peer);
-    load_tell(&b, &a.peer);
-    for (uint32_t q = 0; q < o->qps; q++) {
-        load_connect(&a, o, q, b.qpn[q]);
-        load_connect(&b, o, q, a.qpn[q]);
+    struct load_pair *pair = calloc(o->threads, sizeof *pair);
+    struct load_result all = {0};
+    pthread_barrier_t ready;
+    load_must(pair != NULL && pthread_barrier_init(&ready, NULL, o->threads) == 0, NULL, "memory");
+    for (uint32_t i = 0; i < o->threads; i++) {
+        pair[i].o = o;
+        pair[i].ready = &ready;
+        load_must(pthread_create(&pair[i].thread, NULL, load_pair_main, &pair[i]) == 0, NULL,
+                  "thread");
     }
-    load_go(&a, &b, o);
+    for (uint32_t i = 0; i < o->threads; i++) {
+        pthread_join(pair[i].thread, NULL);
+        const struct load_result *f = &pair[i].found;
+        all.writes += f->writes;
+        all.packets += f->packets;
+        all.trains += f->trains;
+        all.again += f->again;
+        all.seconds = f->seconds > all.seconds ? f->seconds : all.seconds;
+        all.cpu_seconds = f->cpu_seconds > all.cpu_seconds ? f->cpu_seconds : all.cpu_seconds;
+    }
+    if (!o->latency)
+        load_print(&all, o);
 }
 
 /* The receiver's part is done when the sender's connection ends. */
@@ -195,7 +267,7 @@ static void load_sockets(const char *role, const char *addr, const char *port,
     uint8_t there = 0;
     load_swap(tcp, &here, 1, &there); /* nobody sends before both are in RTS */
     if (sends)
-        load_go(&e, NULL, o);
+        load_go(&e, o);
     else
         load_serve(&e, tcp);
 }

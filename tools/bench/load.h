@@ -25,6 +25,7 @@ struct load_options {
     uint32_t train;
     uint32_t window;
     double seconds;
+    uint32_t threads; /* pairs of ends over a wire in memory, a thread each */
     bool latency;
     bool threaded;
     uint32_t spin_us;

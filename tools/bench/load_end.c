@@ -46,10 +46,15 @@ static double load_number(const char *text, double low, double high)
 
 struct load_options load_parse(int argc, char **argv)
 {
-    struct load_options o = {
-        .qps = 1, .evs = 16, .bytes = 1 << 20, .depth = 16, .path_mtu = MRC_MTU_MAX, .seconds = 1};
+    struct load_options o = {.qps = 1,
+                             .evs = 16,
+                             .bytes = 1 << 20,
+                             .depth = 16,
+                             .path_mtu = MRC_MTU_MAX,
+                             .seconds = 1,
+                             .threads = 1};
     int opt;
-    while ((opt = getopt(argc, argv, "q:e:s:d:m:k:w:t:p:l")) != -1) {
+    while ((opt = getopt(argc, argv, "q:e:s:d:m:k:w:t:p:lj:")) != -1) {
         switch (opt) {
         case 'q': o.qps = (uint32_t)load_number(optarg, 1, 65536); break;
         case 'e': o.evs = (uint32_t)load_number(optarg, 1, MRC_EV_MAX); break;
@@ -64,6 +69,7 @@ struct load_options load_parse(int argc, char **argv)
             o.spin_us = (uint32_t)load_number(optarg, 0, 1000);
             break;
         case 'l': o.latency = true; break;
+        case 'j': o.threads = (uint32_t)load_number(optarg, 1, 256); break;
         default: exit(1);
         }
     }

@@ -8,12 +8,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
+from os import sched_getaffinity
 from pathlib import Path
 from typing import Any
 
 from mrc.options import OptionArgs
 from tools.bench.bare import LOAD, round_trips
-from tools.bench.link import SPORT_BASE, BenchError, pinned, wait_listening
+from tools.bench.link import SPORT_BASE, BenchError, among, pinned, wait_listening
 from tools.bench.meter import Meter
 from tools.bench.method import PORT, Place, Run, Sample, Unit
 from tools.scorecard.process import Process
@@ -165,6 +167,26 @@ def mem(*options: str) -> Run:
         argv = [str(LOAD), "mem", *options, "-t", str(place.seconds)]
         with Process.running("load", pinned(place.cores.sender, argv)) as process:
             return _throughput(process.result(place.seconds + 60), None)
+
+    return run
+
+
+def mem_cores(count: int, processes: int, *options: str) -> Run:
+    """``count`` pairs of ends, each on a core of its own and in one of ``processes`` programs."""
+
+    def run(place: Place) -> Sample:
+        usable = sorted(sched_getaffinity(0))[:count]
+        argv = [str(LOAD), "mem", *options, "-t", str(place.seconds)]
+        argv += ["-j", str(count // processes)]
+        with ExitStack() as stack:
+            all_of_them = [
+                stack.enter_context(Process.running("load", among(usable[first::processes], argv)))
+                for first in range(processes)
+            ]
+            reports = [process.result(place.seconds + 60) for process in all_of_them]
+        added = ("writes", "bytes", "packets", "trains", "retransmitted", "cpu_seconds")
+        whole = {key: sum(report[key] for report in reports) for key in added}
+        return _throughput(whole | {"seconds": max(r["seconds"] for r in reports)}, None)
 
     return run
 
