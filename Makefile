@@ -146,7 +146,7 @@ compile: $(call obj,$(CORE) $(IO) $(SIM) $(LAB) $(UNITS)) ## compile all C with 
 	    $(MAKE) compile B=build/clang CC=$(CLANG); \
 	elif [ "$(B)" = build/c ]; then echo "note: no clang here, gcc only (apt install clang)"; fi
 
-SAN := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+SAN := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer
 .PHONY: asan
 asan: ## core, io and C tests under address and undefined sanitizers; the first report fails
 	UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) ctest B=build/asan X="$(SAN)"
@@ -179,6 +179,7 @@ number = [[ "$($(1))" =~ ^($(if $(2),0|)[1-9][0-9]*)$$ ]] || \
     { echo "make: $(1)=$($(1)) is not a number from $(or $(2),1)" >&2; exit 2; }
 
 SEEDS ?= 300
+TWICE ?= 40
 .PHONY: sim
 sim: $(B)/vopr ## whole engines in simulated networks: SEEDS=n for seeds 1..n, SEED=n replays one
 ifdef SEED
@@ -186,10 +187,11 @@ ifdef SEED
 	$(B)/vopr -v $(SEED)
 else
 	@$(call number,SEEDS)
-	@$(B)/vopr -c 1 $(SEEDS) >$(B)/vopr.out 2>&1 && $(B)/vopr -f tools/seedbank.txt >>$(B)/vopr.out 2>&1 || \
+	@$(call number,TWICE)
+	@$(B)/vopr -c 1 $(SEEDS) >$(B)/vopr.out 2>&1 && $(B)/vopr -2 -f tools/seedbank.txt 1 $(TWICE) >>$(B)/vopr.out 2>&1 || \
 	    { grep -E 'FAIL|PANIC|ERROR' $(B)/vopr.out || tail -20 $(B)/vopr.out; \
 	      echo "replay one: make sim SEED=n" >&2; exit 1; }; \
-	echo "simulation: seeds 1..$(SEEDS) and the seed bank passed"
+	echo "simulation: seeds 1..$(SEEDS) and the seed bank passed; the bank and 1..$(TWICE) twice, in other memory"
 endif
 
 .PHONY: curves

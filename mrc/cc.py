@@ -19,7 +19,7 @@ _NO_LIMIT = 2**64 - 1
 
 # Bounds of mrc_cc.c and mrc_nscc.c, by the names that they have here.
 _RTT_MAX_NS = 10 * 10**9
-_BYTES_MAX = 2**63 - 1
+_BYTES_MAX = 1 << 40
 _WHOLE = {
     "base_rtt": _RTT_MAX_NS,
     "target_delay": _RTT_MAX_NS,
@@ -43,9 +43,9 @@ _NETWORK = {"link_bps": 10**13, "base_rtt_ns": _RTT_MAX_NS, "window": _BYTES_MAX
 class NsccConfig:
     """Parameters by their API names (C.5, E.4); 0 derives the default from rate and base RTT.
 
-    Times in ns, up to 10 s (qa_threshold: any), max_cwnd, adjust_bytes_threshold, fi and eta in
-    bytes, qa_gate as log2, up to 32, gamma and max_md_jump up to 1. check() and whatever takes it:
-    MrcUsageError names what is out of range.
+    Times in ns, up to 10 s (qa_threshold: any), max_cwnd (up to 2**40), adjust_bytes_threshold, fi
+    and eta in bytes, qa_gate as log2, up to 32, gamma and max_md_jump up to 1. check() and whatever
+    takes it: MrcUsageError names what is out of range.
     """
 
     base_rtt: int = 0
@@ -81,7 +81,8 @@ class CcProfile:
 
     link_bps: rate of the slower of the two hosts, bit/s; 0: 10 Gbit/s. base_rtt_ns: round trip of a
     full packet over the longest idle path; 0: not known, NSCC then keeps the scale of a software
-    stack, 500 us (ADR 13). window: bytes in flight, of FIXED always, of NSCC at most; 0 derives it.
+    stack, 500 us (ADR 13). window: bytes in flight, of FIXED always, of NSCC at most, up to 2**40;
+    0 derives it.
     trimming: the fabric trims. steady: the window grows by no more in a round trip of milliseconds
     than in one of 12 us; the better choice where hosts are software (ADR 76). Always so while the
     round trip is not known. origin: the managed profile it is of (C.5).

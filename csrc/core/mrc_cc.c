@@ -11,13 +11,14 @@ static const mrc_ns CC_BASE_RTT_NS = 500 * MRC_USEC;
 /* Bounds that keep every product of parameters far from the ends of double and uint64_t. */
 static const uint64_t CC_LINK_BPS_MAX = 10000000000000u;
 static const mrc_ns CC_RTT_MAX_NS = 10 * MRC_SEC;
+static const uint64_t CC_CWND_MAX_BYTES = (uint64_t)1 << 40;
 
 static bool cc_ranges_ok(const struct mrc_cc_cfg *c)
 {
     return c->kind <= MRC_CC_NSCC && c->mtu_bytes >= MRC_MTU_MIN && c->mtu_bytes <= MRC_MTU_MAX &&
            c->link_bps <= CC_LINK_BPS_MAX && c->base_rtt_ns <= CC_RTT_MAX_NS &&
            c->target_delay_ns <= CC_RTT_MAX_NS && c->adjust_period_ns <= CC_RTT_MAX_NS &&
-           c->max_cwnd_bytes <= (uint64_t)INT64_MAX;
+           c->max_cwnd_bytes <= CC_CWND_MAX_BYTES;
 }
 
 int mrc_cc_init(struct mrc_cc *cc, const struct mrc_cc_cfg *cfg, mrc_ns now)

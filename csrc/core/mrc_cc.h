@@ -35,7 +35,7 @@ struct mrc_cc_cfg {
     double max_md_jump;
     double qa_gate; /* log2, up to 32 */
     mrc_ns qa_threshold_ns;
-    uint64_t max_cwnd_bytes; /* NSCC: ceiling and initial window, >= mtu; FIXED: the window */
+    uint64_t max_cwnd_bytes; /* NSCC: ceiling, >= mtu; FIXED: the window; up to 2^40 */
     uint32_t adjust_bytes;
     mrc_ns adjust_period_ns;
     uint32_t sack_threshold_bytes; /* peer's SACK threshold: an AR is wanted when cwnd is below */

@@ -69,6 +69,10 @@ void mrc_engine_lane_failed(struct mrc_engine *e, uint8_t port, uint32_t lane,
 /* key: 32 random bits from the caller; the low bits are replaced by the table index. */
 int mrc_mr_register(struct mrc_engine *e, uint32_t pd, void *addr, uint64_t len, uint8_t access,
                     uint32_t key, uint32_t *rkey);
+/* The same, with addresses that begin at va instead of where the memory lies: what work requests
+ * and packets then say of it depends on the caller alone. */
+int mrc_mr_register_at(struct mrc_engine *e, uint32_t pd, void *addr, uint64_t va, uint64_t len,
+                       uint8_t access, uint32_t key, uint32_t *rkey);
 /* BUSY while a work request refers to it. */
 int mrc_mr_deregister(struct mrc_engine *e, uint32_t rkey);
 

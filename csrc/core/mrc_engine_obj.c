@@ -131,7 +131,13 @@ struct mrc_engine *mrc_engine_init(void *mem, const struct mrc_engine_cfg *c, mr
 int mrc_mr_register(struct mrc_engine *e, uint32_t pd, void *addr, uint64_t len, uint8_t access,
                     uint32_t key, uint32_t *rkey)
 {
-    return mrc_mr_add(&e->env.mrs, pd, addr, len, access, key, rkey);
+    return mrc_mr_add(&e->env.mrs, pd, addr, (uint64_t)(uintptr_t)addr, len, access, key, rkey);
+}
+
+int mrc_mr_register_at(struct mrc_engine *e, uint32_t pd, void *addr, uint64_t va, uint64_t len,
+                       uint8_t access, uint32_t key, uint32_t *rkey)
+{
+    return mrc_mr_add(&e->env.mrs, pd, addr, va, len, access, key, rkey);
 }
 
 int mrc_mr_deregister(struct mrc_engine *e, uint32_t rkey)

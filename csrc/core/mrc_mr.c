@@ -11,11 +11,11 @@ void mrc_mr_init(struct mrc_mr_table *t, void *mem, uint32_t max)
     t->next = 0;
 }
 
-int mrc_mr_add(struct mrc_mr_table *t, uint32_t pd, void *addr, uint64_t len, uint8_t access,
-               uint32_t key, uint32_t *key_out)
+int mrc_mr_add(struct mrc_mr_table *t, uint32_t pd, void *addr, uint64_t va, uint64_t len,
+               uint8_t access, uint32_t key, uint32_t *key_out)
 {
-    const uint64_t start = (uint64_t)(uintptr_t)addr;
-    if (addr == NULL || len > UINT64_MAX - start || key_out == NULL)
+    if (addr == NULL || len > UINT64_MAX - (uint64_t)(uintptr_t)addr || len > UINT64_MAX - va ||
+        key_out == NULL)
         return MRC_ERR_INVAL;
     if ((access & ~(MRC_ACCESS_LOCAL_WRITE | MRC_ACCESS_REMOTE_WRITE)) != 0)
         return MRC_ERR_INVAL;
@@ -26,7 +26,7 @@ int mrc_mr_add(struct mrc_mr_table *t, uint32_t pd, void *addr, uint64_t len, ui
         uint32_t k = (key & ~t->mask) | i;
         if (k == 0)
             k = (t->mask + 1) | i; /* 0 means "free"; with a table of 2^32 this could not happen */
-        const struct mrc_mr m = {addr, len, k, pd, 0, access};
+        const struct mrc_mr m = {addr, len, k, pd, 0, access, va};
         t->mr[i] = m;
         t->next = (i + 1) & t->mask;
         *key_out = k;
@@ -54,10 +54,9 @@ struct mrc_mr *mrc_mr_find(struct mrc_mr_table *t, uint32_t key, uint32_t pd)
 
 bool mrc_mr_allows(const struct mrc_mr *mr, uint64_t va, uint64_t len, uint8_t access)
 {
-    const uint64_t start = (uint64_t)(uintptr_t)mr->addr;
-    if ((mr->access & access) != access || va < start)
+    if ((mr->access & access) != access || va < mr->va)
         return false;
-    const uint64_t off = va - start;
+    const uint64_t off = va - mr->va;
     if (len == 0)
         return off < mr->len || off == 0;
     return off < mr->len && len <= mr->len - off;

@@ -13,6 +13,7 @@ struct mrc_mr {
     uint32_t pd;
     uint32_t refs; /* work requests that read from it */
     uint8_t access;
+    uint64_t va; /* where it begins in the addresses of work requests and packets */
 };
 
 struct mrc_mr_table {
@@ -25,8 +26,8 @@ struct mrc_mr_table {
 size_t mrc_mr_bytes(uint32_t max);
 void mrc_mr_init(struct mrc_mr_table *t, void *mem, uint32_t max);
 
-int mrc_mr_add(struct mrc_mr_table *t, uint32_t pd, void *addr, uint64_t len, uint8_t access,
-               uint32_t key, uint32_t *key_out);
+int mrc_mr_add(struct mrc_mr_table *t, uint32_t pd, void *addr, uint64_t va, uint64_t len,
+               uint8_t access, uint32_t key, uint32_t *key_out);
 int mrc_mr_drop(struct mrc_mr_table *t, uint32_t key); /* NOENT, BUSY */
 
 /* The region of this key in this PD, or NULL. */
@@ -34,5 +35,10 @@ struct mrc_mr *mrc_mr_find(struct mrc_mr_table *t, uint32_t key, uint32_t pd);
 /* May [va, va + len) of the region be used with these rights? Safe against wrap at 2^64. Length
  * zero must still point inside the region. */
 bool mrc_mr_allows(const struct mrc_mr *mr, uint64_t va, uint64_t len, uint8_t access);
+/* Where that lies, if it is allowed. */
+static inline uint8_t *mrc_mr_at(const struct mrc_mr *mr, uint64_t va)
+{
+    return mr->addr + (va - mr->va);
+}
 
 #endif

@@ -88,16 +88,18 @@ int mrc_req_post(struct mrc_req *r, const struct mrc_req_ctx *c, const struct mr
         return MRC_ERR_INVAL;
     if (r->tail - r->head >= r->sq_depth)
         return MRC_ERR_FULL;
+    const uint8_t *from = NULL;
     if (wr->length > 0) {
         struct mrc_mr *mr = mrc_mr_find(&c->env->mrs, wr->lkey, c->pd);
         if (mr == NULL || !mrc_mr_allows(mr, wr->laddr, wr->length, 0))
             return MRC_ERR_ACCESS;
         mr->refs++;
+        from = mrc_mr_at(mr, wr->laddr);
     }
     struct mrc_wqe *w = &r->sq[r->tail++ & r->sq_mask];
     memset(w, 0, sizeof *w);
     w->wr_id = wr->wr_id;
-    w->from = (const uint8_t *)(uintptr_t)wr->laddr;
+    w->from = from;
     w->raddr = wr->raddr;
     w->length = wr->length;
     w->lkey = wr->lkey;

@@ -238,7 +238,7 @@ static uint8_t *resp_target(const struct mrc_resp_ctx *c, const struct mrc_pkt *
     if ((c->attr->access & MRC_ACCESS_REMOTE_WRITE) == 0 || mr == NULL ||
         !mrc_mr_allows(mr, p->va, p->payload_len, MRC_ACCESS_REMOTE_WRITE))
         return NULL;
-    return mr->addr + (p->va - (uint64_t)(uintptr_t)mr->addr);
+    return mrc_mr_at(mr, p->va);
 }
 
 /* Everything that says whether this packet may be stored, and where. It is checked before the

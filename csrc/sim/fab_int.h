@@ -286,6 +286,8 @@ void fab_log(struct fab *f, const struct fab_event *e);
 void *fab_alloc(struct fab *f, size_t bytes); /* zeroed; NULL: no memory */
 
 /* ---- fab_join.c: queue pairs and their memory ---- */
+/* Where the memory of a host begins on the wire: where it lies is chance. */
+static inline uint64_t fab_memory_va(uint32_t host) { return (uint64_t)(host + 1) << 40; }
 bool fab_join(struct fab *f, char why[FAB_WHY_MAX]);
 
 #endif

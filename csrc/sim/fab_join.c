@@ -380,9 +380,9 @@ static bool join_region(struct fab *f, uint32_t host)
     h->memory = f->cfg.verify != 0 ? block : block + FAB_GUARD;
     return mrc_mr_register(h->e, JOIN_PD, f->pattern, f->pattern_bytes, MRC_ACCESS_LOCAL_WRITE, key,
                            &h->lkey) == MRC_OK &&
-           mrc_mr_register(h->e, JOIN_PD, h->memory, h->memory_bytes,
-                           MRC_ACCESS_LOCAL_WRITE | MRC_ACCESS_REMOTE_WRITE, ~key,
-                           &h->rkey) == MRC_OK;
+           mrc_mr_register_at(h->e, JOIN_PD, h->memory, fab_memory_va(host), h->memory_bytes,
+                              MRC_ACCESS_LOCAL_WRITE | MRC_ACCESS_REMOTE_WRITE, ~key,
+                              &h->rkey) == MRC_OK;
 }
 
 static bool join_memory(struct fab *f)

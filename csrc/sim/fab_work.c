@@ -63,14 +63,13 @@ static bool work_post(struct fab *f, struct fab_flow *w, uint64_t id, uint32_t i
                       uint64_t target)
 {
     struct fab_host *const from = &f->host[w->from];
-    const struct fab_host *const to = &f->host[w->to];
     const struct mrc_send_wr wr = {
         .wr_id = id,
         .laddr = (uint64_t)(uintptr_t)(f->pattern + fab_message_offset(id)),
-        .raddr = (uint64_t)(uintptr_t)(to->memory + target),
+        .raddr = fab_memory_va(w->to) + target,
         .length = bytes,
         .lkey = from->lkey,
-        .rkey = to->rkey,
+        .rkey = f->host[w->to].rkey,
         .imm = imm,
         .opcode = MRC_WR_RDMA_WRITE_WITH_IMM,
         .flags = MRC_SEND_SIGNALED,

@@ -14,7 +14,7 @@ static void refused(uint64_t raddr_off, uint32_t length, bool bad_key, bool abso
 {
     struct world *const w = small_world(1);
     struct world_flow *const f = &w->flow[0];
-    const uint64_t base = (uint64_t)(uintptr_t)f->dst;
+    const uint64_t base = f->va;
     CHECK(world_post(w, f, 3000, true, true)); /* one good write before it */
     world_kick(w, 0);
     CHECK(case_finish(w, MRC_SEC));

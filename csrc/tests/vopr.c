@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* vopr: a seed becomes a topology, a workload and a series of faults; the world watches.
  *
- *   vopr [-v] [-c] [-t LOG] [-f FILE] [SEED [COUNT]]
+ *   vopr [-v] [-c] [-2] [-t LOG] [-f FILE] [SEED [COUNT]]
  *
  * One line a seed: verdict, what was drawn, how much happened, trace hash. -v traces every packet
  * to stderr, -t writes the log that the checker reads. -f runs the seeds of a file (first word of
  * each line, # comments). -c: say at the end how often each kind of fault and of reaction occurred,
- * and fail when one never did in 300 seeds or more. Exit code 1 when a seed failed. The same seed
- * gives the same hash, on every run and every compiler. */
+ * and fail when one never did in 300 seeds or more. -2: run each seed twice, the second time with
+ * everything elsewhere in memory, which is full of litter, and fail when that gives another hash.
+ * Exit code 1 when a seed failed. The same seed gives the same hash, on every run and every
+ * compiler. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -26,10 +28,15 @@ _Noreturn void mrc_panic(const char *file, int line, const char *what)
 enum {
     VOPR_FINISH_S = 300,
     VOPR_COVERAGE_SEEDS = 300, /* from so many on every kind must have occurred */
+    VOPR_LITTER = 0xA5,
+    VOPR_ELSEWHERE = 1300000, /* bytes that are taken before a second run */
 };
 
 /* What all seeds together have seen. */
 struct vopr_totals {
+    FILE *trace;
+    FILE *log;
+    bool twice;
     uint64_t seeds;
     uint64_t cover[WORLD_COVER_COUNT];
     uint64_t drops[MRC_DROP_COUNT];
@@ -59,23 +66,44 @@ static void vopr_add(struct world *w, struct vopr_totals *t)
             t->drops[i] += mrc_engine_drops(w->host[h].e, (enum mrc_drop)i);
 }
 
-static bool vopr_run(uint64_t seed, FILE *trace, FILE *log, struct vopr_totals *totals)
+/* What is left after the faults: the whole work at a tenth of the rate, a backed-off timer that may
+ * have just been set, and the retries of those whose peer is gone. */
+static void vopr_play(struct plan *v, struct world *w)
+{
+    plan_begin(v, w);
+    if (world_run(w, v->faults_end))
+        world_finish(w, v->faults_end + VOPR_FINISH_S * MRC_SEC);
+}
+
+/* The hash of the same seed in other memory. */
+static uint64_t vopr_again(uint64_t seed)
+{
+    struct plan v;
+    void *const taken = malloc(VOPR_ELSEWHERE);
+    plan_draw(&v, seed);
+    v.cfg.litter = VOPR_LITTER;
+    struct world *const w = world_new(&v.cfg);
+    vopr_play(&v, w);
+    world_end(w);
+    const uint64_t hash = w->hash;
+    world_free(w);
+    free(taken);
+    return hash;
+}
+
+static bool vopr_run(uint64_t seed, struct vopr_totals *totals)
 {
     struct plan v;
     vopr_seed = seed;
     plan_draw(&v, seed);
     struct world *const w = world_new(&v.cfg);
-    w->trace = trace;
-    if (log != NULL)
-        world_log_to(w, log);
-    plan_begin(&v, w);
-    /* What is left after the faults: the whole work at a tenth of the rate, a backed-off timer that
-     * may have just been set, and the retries of those whose peer is gone. */
-    if (world_run(w, v.faults_end))
-        world_finish(w, v.faults_end + VOPR_FINISH_S * MRC_SEC);
+    w->trace = totals->trace;
+    if (totals->log != NULL)
+        world_log_to(w, totals->log);
+    vopr_play(&v, w);
 
     uint64_t sent = 0;
-    uint64_t again = 0;
+    uint64_t rtx = 0;
     uint32_t errors = 0;
     for (uint32_t i = 0; i < w->flows; i++) {
         if (w->flow[i].retired)
@@ -83,18 +111,21 @@ static bool vopr_run(uint64_t seed, FILE *trace, FILE *log, struct vopr_totals *
         vopr_check_error(w, &w->flow[i]);
         world_cover_flow(w, &w->flow[i]);
         sent += w->flow[i].data_packets;
-        again += w->flow[i].rtx_packets;
+        rtx += w->flow[i].rtx_packets;
         errors += w->flow[i].dead;
     }
     world_end(w);
     vopr_add(w, totals);
+    const uint64_t again = totals->twice ? vopr_again(seed) : w->hash;
+    if (again != w->hash)
+        world_fail(w, "elsewhere in memory the hash is %016llx", (unsigned long long)again);
     const bool ok = w->failure[0] == '\0';
     printf("seed %llu %s hosts %u paths %u/%u qps %u cc %u t %.3f s steps %llu data %llu rtx %llu "
            "errors %u hash %016llx%s%s%s\n",
            (unsigned long long)seed, ok ? "ok" : "FAIL", v.cfg.hosts, v.cfg.paths, v.cfg.planes,
            v.qps, v.cfg.cc.kind, (double)(w->now - v.cfg.start_ns) / 1e9,
-           (unsigned long long)w->steps, (unsigned long long)sent, (unsigned long long)again,
-           errors, (unsigned long long)w->hash, v.words, ok ? "" : " : ", w->failure);
+           (unsigned long long)w->steps, (unsigned long long)sent, (unsigned long long)rtx, errors,
+           (unsigned long long)w->hash, v.words, ok ? "" : " : ", w->failure);
     world_free(w);
     return ok;
 }
@@ -143,14 +174,14 @@ static FILE *vopr_open(const char *name, const char *mode)
     return f;
 }
 
-static unsigned vopr_file(const char *name, FILE *trace, struct vopr_totals *totals)
+static unsigned vopr_file(const char *name, struct vopr_totals *totals)
 {
     char line[1024];
     unsigned failed = 0;
     FILE *const f = vopr_open(name, "r");
     while (fgets(line, sizeof(line), f) != NULL)
         if (line[0] >= '0' && line[0] <= '9')
-            failed += !vopr_run(strtoull(line, NULL, 0), trace, NULL, totals);
+            failed += !vopr_run(strtoull(line, NULL, 0), totals);
     fclose(f);
     return failed;
 }
@@ -171,22 +202,22 @@ static uint64_t vopr_number(const char *text)
 int main(int argc, char **argv)
 {
     static struct vopr_totals totals;
-    FILE *trace = NULL;
-    FILE *log = NULL;
     bool coverage = false;
     unsigned failed = 0;
     int i = 1;
     for (; i < argc && argv[i][0] == '-'; i++) {
         if (strcmp(argv[i], "-v") == 0) {
-            trace = stderr;
+            totals.trace = stderr;
         } else if (strcmp(argv[i], "-c") == 0) {
             coverage = true;
+        } else if (strcmp(argv[i], "-2") == 0) {
+            totals.twice = true;
         } else if (strcmp(argv[i], "-t") == 0 && i + 1 < argc) {
-            log = vopr_open(argv[++i], "w");
+            totals.log = vopr_open(argv[++i], "w");
         } else if (strcmp(argv[i], "-f") == 0 && i + 1 < argc) {
-            failed += vopr_file(argv[++i], trace, &totals);
+            failed += vopr_file(argv[++i], &totals);
         } else {
-            fprintf(stderr, "usage: vopr [-v] [-c] [-t LOG] [-f FILE] [SEED [COUNT]]\n");
+            fprintf(stderr, "usage: vopr [-v] [-c] [-2] [-t LOG] [-f FILE] [SEED [COUNT]]\n");
             return 2;
         }
     }
@@ -194,11 +225,11 @@ int main(int argc, char **argv)
         const uint64_t seed = vopr_number(argv[i]);
         const uint64_t count = i + 1 < argc ? vopr_number(argv[i + 1]) : 1;
         for (uint64_t k = 0; k < count; k++)
-            failed += !vopr_run(seed + k, trace, log, &totals);
+            failed += !vopr_run(seed + k, &totals);
     }
     if (coverage)
         failed += vopr_coverage(&totals);
-    if (log != NULL)
-        fclose(log);
+    if (totals.log != NULL)
+        fclose(totals.log);
     return failed != 0;
 }

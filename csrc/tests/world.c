@@ -13,9 +13,16 @@ enum {
 
 /* ---- memory, failure, hash ---- */
 
+/* With litter each block lies a little further up than it would. */
+static size_t world_shift(const struct world *w)
+{
+    return w->cfg.litter == 0 ? 0 : 16 * (1 + (size_t)w->blocks_n * 37 % 256);
+}
+
 void *world_alloc(struct world *w, size_t bytes)
 {
-    void *const p = calloc(1, bytes);
+    const size_t shift = world_shift(w);
+    uint8_t *const p = calloc(1, shift + bytes);
     if (p == NULL)
         abort();
     if ((w->blocks_n & (w->blocks_n - 1)) == 0) {
@@ -25,7 +32,12 @@ void *world_alloc(struct world *w, size_t bytes)
             abort();
     }
     w->blocks[w->blocks_n++] = p;
-    return p;
+    return p + shift;
+}
+
+void *world_lend(struct world *w, size_t bytes)
+{
+    return memset(world_alloc(w, bytes), w->cfg.litter, bytes);
 }
 
 void world_fail(struct world *w, const char *fmt, ...)

@@ -70,6 +70,7 @@ struct world_cfg {
                                   who send to it share */
     uint8_t reverse;           /* enum mrc_reverse_rule */
     bool own_evs;              /* each host has EVs that the others do not know */
+    uint8_t litter; /* not 0: memory lies elsewhere, and what engines are given is full of this */
 };
 
 /* A QP at each of two hosts, connected. All zero but a, b: see world_qp_defaults. */
@@ -145,6 +146,7 @@ struct world_flow {
     uint8_t *src;
     uint8_t *dst;
     uint8_t *image; /* what dst must look like where nothing is outstanding */
+    uint64_t va;    /* the address of dst[0] on the wire: drawn, for where dst lies is chance */
     size_t bytes;   /* of the whole region, guards included */
     size_t slot_bytes;
     uint32_t slots;
@@ -300,6 +302,7 @@ void world_stall(struct world *w, uint32_t host, mrc_ns for_ns);
  * when the quiet state afterwards is not clean. */
 bool world_finish(struct world *w, mrc_ns limit);
 void *world_alloc(struct world *w, size_t bytes); /* zeroed; freed with the world */
+void *world_lend(struct world *w, size_t bytes);  /* for an engine, which expects nothing of it */
 __attribute__((format(printf, 2, 3))) void world_fail(struct world *w, const char *fmt, ...);
 void world_mix(struct world *w, uint64_t x); /* into the hash */
 static inline void world_seen(struct world *w, enum world_cover what) { w->cover[what]++; }

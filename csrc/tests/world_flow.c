@@ -36,7 +36,7 @@ static uint32_t flow_qp(struct world *w, uint32_t host, const struct world_qp_cf
         .max_wimm_dest = q->max_wimm,
         .ev_max = w->cfg.paths,
     };
-    const int qpn = mrc_qp_create(w->host[host].e, world_alloc(w, mrc_qp_size(&init)), &init);
+    const int qpn = mrc_qp_create(w->host[host].e, world_lend(w, mrc_qp_size(&init)), &init);
     MRC_ASSERT(qpn > MRC_QPN_EP); /* field report 6 */
     return (uint32_t)qpn;
 }
@@ -127,14 +127,15 @@ static void flow_memory(struct world *w, struct world_flow *f, uint32_t bytes_ma
     f->src = world_alloc(w, f->bytes);
     f->dst = world_alloc(w, f->bytes);
     f->image = world_alloc(w, f->bytes);
+    f->va = mrc_mix64(w->cfg.seed ^ (uint64_t)(f - w->flow) << 48) >> 16;
     memset(f->dst, 0xD5, f->bytes);
     memset(f->image, 0xD5, f->bytes);
     const uint64_t inner = f->bytes - 2 * (size_t)WORLD_GUARD;
     int r = mrc_mr_register(w->host[f->from].e, 1, f->src + WORLD_GUARD, inner,
                             MRC_ACCESS_LOCAL_WRITE, (uint32_t)mrc_rand_next(&f->rand), &f->lkey);
     if (r == MRC_OK)
-        r = mrc_mr_register(w->host[f->to].e, 1, f->dst + WORLD_GUARD, inner, access,
-                            (uint32_t)mrc_rand_next(&f->rand), &f->rkey);
+        r = mrc_mr_register_at(w->host[f->to].e, 1, f->dst + WORLD_GUARD, f->va + WORLD_GUARD,
+                               inner, access, (uint32_t)mrc_rand_next(&f->rand), &f->rkey);
     if (r != MRC_OK)
         world_fail(w, "mrc_mr_register: %d", r);
 }
@@ -251,7 +252,7 @@ static struct world_wr *flow_wr(struct world_flow *f, uint32_t length, bool imm,
         .id = mrc_mix64(n),
         .src = f->src + src_at,
         .dst = f->dst + dst_at,
-        .raddr = (uint64_t)(uintptr_t)(f->dst + dst_at),
+        .raddr = f->va + dst_at,
         .rkey = f->rkey,
         .length = length,
         .imm = imm ? (uint32_t)mrc_rand_next(&f->rand) : 0,

@@ -132,8 +132,7 @@ void world_bad_key(struct world *w, uint32_t flow)
     if (f->dead || f->retired || f->load.bytes_max == 0 || f->posted - f->completed >= f->slots)
         return;
     f->may_fail = w->flow[f->reverse].may_fail = true;
-    const uint64_t raddr = (uint64_t)(uintptr_t)(f->dst + WORLD_GUARD);
-    if (world_post_to(w, f, 1, raddr, f->rkey ^ 0x00C0FFEE))
+    if (world_post_to(w, f, 1, f->va + WORLD_GUARD, f->rkey ^ 0x00C0FFEE))
         world_seen(w, WORLD_C_BAD_KEY);
     world_kick(w, f->from);
 }

@@ -55,14 +55,14 @@ static void world_host_paths(struct world *w, uint32_t host, uint32_t peer)
             .backup = i >= w->cfg.paths - w->cfg.backups,
         };
     }
-    h->table[peer] = mrc_path_init(world_alloc(w, mrc_path_size(&cfg)), &cfg, entry, w->now);
+    h->table[peer] = mrc_path_init(world_lend(w, mrc_path_size(&cfg)), &cfg, entry, w->now);
     MRC_ASSERT(h->table[peer] != NULL);
     h->path_id[peer] = (uint32_t)mrc_path_attach(h->e, h->table[peer]);
     struct mrc_ep_addr to = {.dport = MRC_UDP_PORT, .own_port = MRC_UDP_PORT};
     world_address(to.src, host);
     world_address(to.dst, peer);
     MRC_ASSERT(mrc_path_lead(h->e, h->path_id[peer], &to) == MRC_OK);
-    h->cc[peer] = world_alloc(w, sizeof(struct mrc_cc));
+    h->cc[peer] = world_lend(w, sizeof(struct mrc_cc));
     MRC_ASSERT(mrc_cc_init(h->cc[peer], &w->cfg.cc, w->now) == MRC_OK);
     h->cc_id[peer] = (uint32_t)mrc_cc_attach(h->e, h->cc[peer]);
 }
@@ -88,10 +88,10 @@ static void world_host_init(struct world *w, uint32_t host)
         .dscp_trimmed = WORLD_DSCP_TRIMMED,
         .dscp_trimmed_lasthop = WORLD_DSCP_TRIMMED_LASTHOP,
     };
-    h->mem = world_alloc(w, mrc_engine_size(&cfg));
+    h->mem = world_lend(w, mrc_engine_size(&cfg));
     h->e = mrc_engine_init(h->mem, &cfg, w->now);
-    h->cq_send = (uint32_t)mrc_cq_create(h->e, world_alloc(w, mrc_cq_size(CQ_DEPTH)), CQ_DEPTH);
-    h->cq_recv = (uint32_t)mrc_cq_create(h->e, world_alloc(w, mrc_cq_size(CQ_DEPTH)), CQ_DEPTH);
+    h->cq_send = (uint32_t)mrc_cq_create(h->e, world_lend(w, mrc_cq_size(CQ_DEPTH)), CQ_DEPTH);
+    h->cq_recv = (uint32_t)mrc_cq_create(h->e, world_lend(w, mrc_cq_size(CQ_DEPTH)), CQ_DEPTH);
     if (w->cfg.late_rings) {
         struct mrc_cq *const cqs = h->e->env.cqs.cq;
         cqs[h->cq_send].head = cqs[h->cq_send].tail = 0xFFFFFFF0;

@@ -144,6 +144,7 @@ void world_transmit(struct world *w, uint32_t from, const struct mrc_tx_pkt *tx)
     if (w->hostile != NULL)
         world_hostile_see(w, p);
     world_mix(w, w->now ^ (uint64_t)from << 56 ^ (uint64_t)path << 40 ^ (uint64_t)n << 60);
+    world_mix(w, w->crc(0xFFFFFFFF, tx->hdr, tx->hdr_len));
     for (int i = 0; i < n; i++) {
         struct world_packet *q = p;
         if (i > 0) {
