@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #endif
 #include "mrc_io.h"
+#include "mrc_pages.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,7 +17,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { IO_LANES_FIRST = 16 };
+enum {
+    IO_LANES_FIRST = 16,
+    IO_SLOTS_BYTES = MRC_IO_PENDING_MAX * sizeof(struct mrc_txq_slot),
+};
 #define IO_NO_SLOT UINT32_MAX
 
 /* ---- errors ---- */
@@ -48,25 +52,23 @@ static const struct mrc_io_ops *io_ops(uint8_t kind)
 
 static bool io_alloc(struct mrc_io *io)
 {
-    io->slots = calloc(MRC_IO_PENDING_MAX, sizeof *io->slots);
+    io->slots = mrc_pages_get(IO_SLOTS_BYTES);
     io->lanes = calloc(IO_LANES_FIRST, sizeof *io->lanes);
     io->failed = calloc(IO_LANES_FIRST, sizeof *io->failed);
     io->lane_room = IO_LANES_FIRST;
     if (io->slots == NULL || io->lanes == NULL || io->failed == NULL)
         return false;
-    for (uint32_t i = 0; i < MRC_IO_PENDING_MAX; i++)
-        io->slots[i].next = i + 1 < MRC_IO_PENDING_MAX ? i + 1 : IO_NO_SLOT;
-    io->slot_free = 0;
+    io->slot_free = IO_NO_SLOT;
     io->slot_free_count = MRC_IO_PENDING_MAX;
     return true;
 }
 
 static void io_free(struct mrc_io *io)
 {
-    free(io->slots);
+    mrc_pages_put(io->slots, IO_SLOTS_BYTES);
     free(io->lanes);
     free(io->failed);
-    free(io);
+    mrc_pages_put(io, io->ops->state_bytes);
 }
 
 struct mrc_io *mrc_io_open(const struct mrc_port_cfg *cfg, uint8_t index, int epoll_fd, char *error,
@@ -78,7 +80,7 @@ struct mrc_io *mrc_io_open(const struct mrc_port_cfg *cfg, uint8_t index, int ep
         *err = MRC_ERR_INVAL;
         return NULL;
     }
-    struct mrc_io *io = calloc(1, ops->state_bytes);
+    struct mrc_io *io = mrc_pages_get(ops->state_bytes);
     if (io == NULL) {
         snprintf(error, MRC_IO_ERROR_MAX, "no memory for a port");
         *err = -(1000 + ENOMEM);
@@ -275,9 +277,23 @@ void mrc_txq_init(struct mrc_txq *q)
     q->count = 0;
 }
 
+/* One that was used before, if there is one: most ports never need many. */
+static uint32_t io_slot_take(struct mrc_io *io)
+{
+    const uint32_t i = io->slot_free != IO_NO_SLOT           ? io->slot_free
+                       : io->slot_fresh < MRC_IO_PENDING_MAX ? io->slot_fresh++
+                                                             : IO_NO_SLOT;
+    if (i == IO_NO_SLOT)
+        return i;
+    if (i == io->slot_free)
+        io->slot_free = io->slots[i].next;
+    io->slot_free_count--;
+    return i;
+}
+
 bool mrc_txq_push(struct mrc_io *io, struct mrc_txq *q, const struct mrc_tx_pkt *pkt)
 {
-    const uint32_t i = io->slot_free;
+    const uint32_t i = io_slot_take(io);
     if (i == IO_NO_SLOT) {
         io->stats.tx_errors++;
         io->stats.tx_errno = EAGAIN;
@@ -286,8 +302,6 @@ bool mrc_txq_push(struct mrc_io *io, struct mrc_txq *q, const struct mrc_tx_pkt 
         return false;
     }
     struct mrc_txq_slot *slot = &io->slots[i];
-    io->slot_free = slot->next;
-    io->slot_free_count--;
     slot->pkt = *pkt;
     slot->next = IO_NO_SLOT;
     if (q->head == IO_NO_SLOT) {

@@ -168,7 +168,8 @@ struct mrc_io {
     uint32_t failed_count;
     uint32_t stamp;
     struct mrc_txq_slot *slots;
-    uint32_t slot_free; /* head of the free list */
+    uint32_t slot_free;  /* head of the free list */
+    uint32_t slot_fresh; /* from here on none was ever used */
     uint32_t slot_free_count;
     struct mrc_port_stats stats;
     /* Tests replace it. */

@@ -7,6 +7,7 @@
 #endif
 #include "../core/mrc_rand.h"
 #include "mrc_io.h"
+#include "mrc_pages.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -35,7 +36,7 @@ struct mem_fault {
 
 struct mem_end { /* packets on their way to this end */
     struct mem_slot *ring;
-    uint64_t head; /* next to deliver; ever growing */
+    uint64_t head; /* next to deliver; both grow until they meet */
     uint64_t tail;
     int event_fd; /* readable: packets came, or room for what this end wanted to send */
     bool waits;   /* this end was held back by a full ring */
@@ -70,7 +71,7 @@ static void mem_free(struct mrc_mem_wire *w)
     for (int i = 0; i < 2; i++) {
         if (w->end[i].event_fd >= 0)
             close(w->end[i].event_fd);
-        free(w->end[i].ring);
+        mrc_pages_put(w->end[i].ring, w->room * sizeof *w->end[i].ring);
     }
     pthread_mutex_destroy(&w->lock);
     free(w);
@@ -100,7 +101,7 @@ struct mrc_mem_wire *mrc_mem_wire_create(uint32_t ring, uint64_t seed)
     for (uint32_t i = 0; i < 2; i++) {
         struct mem_end *e = &w->end[i];
         e->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        e->ring = ok ? calloc(w->room, sizeof *e->ring) : NULL;
+        e->ring = ok ? mrc_pages_get(w->room * sizeof *e->ring) : NULL;
         mrc_rand_seed(&e->rand, seed + i);
         ok = ok && e->event_fd >= 0 && e->ring != NULL;
     }
@@ -333,8 +334,10 @@ static size_t mem_rx(struct mrc_io *io, struct mrc_rx_pkt *out, size_t max)
         out[got].port = io->index;
         io->stats.rx_bytes += s->pkt.len;
     }
-    if (e->head == e->tail)
+    if (e->head == e->tail) {
         io->rx_ready = 0;
+        e->head = e->tail = 0; /* the same places again: the others are never touched */
+    }
     struct mem_end *peer = &w->end[1 - m->me];
     if (got > 0 && peer->waits) {
         peer->waits = false;

@@ -174,32 +174,6 @@ void mrc_pump_destroy(struct mrc_pump *p)
     free(p);
 }
 
-void *pump_alloc(struct mrc_pump *p, size_t size)
-{
-    const size_t whole = (sizeof(struct pump_block) + size + 63) & ~(size_t)63;
-    struct pump_block *b = whole > size ? aligned_alloc(64, whole) : NULL;
-    if (b == NULL)
-        return NULL;
-    memset(b, 0, whole);
-    b->next = p->blocks;
-    b->link = &p->blocks;
-    if (b->next != NULL)
-        b->next->link = &b->next;
-    p->blocks = b;
-    return b->bytes;
-}
-
-void pump_free(struct mrc_pump *p, void *bytes)
-{
-    (void)p;
-    struct pump_block *b =
-        (struct pump_block *)(void *)((uint8_t *)bytes - offsetof(struct pump_block, bytes));
-    *b->link = b->next;
-    if (b->next != NULL)
-        b->next->link = b->link;
-    free(b);
-}
-
 /* ---- guards ---- */
 
 /* Like errno: what one thread was refused is not what another one reads. */

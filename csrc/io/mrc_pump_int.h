@@ -21,6 +21,7 @@ enum {
 struct pump_block {
     struct pump_block *next;
     struct pump_block **link; /* what points at this block */
+    size_t pages;             /* of its own, bytes; 0: it is of the heap */
     _Alignas(64) uint8_t bytes[];
 };
 
@@ -143,6 +144,7 @@ int pump_path_fits(struct mrc_pump *p, uint32_t path, uint32_t path_mtu);
 /* Moves EV events from the tables to the pump while there is room. */
 void pump_collect_events(struct mrc_pump *p);
 
+/* mrc_pump_mem.c */
 void *pump_alloc(struct mrc_pump *p, size_t size); /* zeroed; NULL: no memory */
 void pump_free(struct mrc_pump *p, void *bytes);
 

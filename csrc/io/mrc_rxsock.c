@@ -2,6 +2,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "mrc_pages.h"
 #include "mrc_rxsock.h"
 
 #include <arpa/inet.h>
@@ -147,7 +148,7 @@ int mrc_rxsock_open(struct mrc_io *io, struct mrc_rxsock *s, const struct mrc_po
     s->fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s->fd < 0)
         return mrc_io_fail(io, errno, "cannot open an IPv6 UDP socket");
-    s->state = calloc(1, sizeof *s->state);
+    s->state = mrc_pages_get(sizeof *s->state);
     int err = s->state != NULL ? 0 : mrc_io_fail(io, ENOMEM, "receive buffers");
     if (err == 0)
         err = rxsock_options(io, s->fd, cfg);
@@ -171,7 +172,7 @@ void mrc_rxsock_close(struct mrc_io *io, struct mrc_rxsock *s)
         close(s->fd);
     }
     s->fd = -1;
-    free(s->state);
+    mrc_pages_put(s->state, sizeof *s->state);
     s->state = NULL;
 }
 
