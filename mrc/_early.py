@@ -12,16 +12,33 @@ from types import FrameType
 from typing import NoReturn
 
 INTERRUPTED = 130
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def heeded() -> tuple[signal.Signals, ...]:
+    """The signals that stop a command.
+
+    SIGTERM always does. SIGINT not where it was ignored at the start: so a shell starts what runs
+    behind it, which the Ctrl-C of its terminal is not meant for.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        return (signal.SIGTERM,)
+    return (signal.SIGINT, signal.SIGTERM)
 
 
 def occupy() -> None:
-    """A program started with 0, 1 or 2 closed must not get a socket or a lock of that number."""
+    """A program started with 0, 1 or 2 closed must not get a socket or a lock of that number.
+
+    A program that it starts has them closed again. A closed stdout takes nothing: what is written
+    there is an error, as everywhere.
+    """
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
+            # takes the lowest free number: this one
+            os.open(os.devnull, os.O_RDONLY if descriptor == 1 else os.O_RDWR)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", closefd=False)
     if sys.stderr is None:  # what is said to nobody is no error
         sys.stderr = os.fdopen(2, "w", closefd=False)
 
@@ -41,9 +58,8 @@ def install(program: str, report: Callable[[str], str] = lambda _: "") -> None:
                 os.write(descriptor, text.encode())
         os._exit(INTERRUPTED)
 
-    for number in SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as a shell does for what runs behind
-            signal.signal(number, on_signal)
+    for number in heeded():
+        signal.signal(number, on_signal)
 
 
 def hand_over() -> None:
@@ -52,6 +68,5 @@ def hand_over() -> None:
     def on_signal(number: int, _: FrameType | None) -> NoReturn:
         raise KeyboardInterrupt(f"interrupted by {signal.Signals(number).name}")
 
-    for number in SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, on_signal)
+    for number in heeded():
+        signal.signal(number, on_signal)

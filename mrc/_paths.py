@@ -88,6 +88,9 @@ class Paths:
         )
         return [_path_stats(out[i]) for i in range(min(n, count))]
 
+    def path_rtt_anew(self, path: int) -> None:
+        self._pump.checked(lib.mrc_pump_path_rtt_anew(self._pump.ptr, path), "path statistics")
+
     def path_set_state(self, path: int, ev: int, state: EvState) -> None:
         whole("EV", ev, 0, U32_MAX)
         rc = lib.mrc_pump_path_set_state(self._pump.ptr, path, ev, state)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ._check import U32_MAX, real, whole
 from ._children import Owned
-from ._typed import check_fields, typed
+from ._typed import check_fields, named, typed
 from .device import Context
 from .errors import MrcUsageError
 from .types import PATH_MTUS, CcKind, CcState
@@ -39,6 +39,7 @@ _REAL = {
 _NETWORK = {"link_bps": 10**13, "base_rtt_ns": _RTT_MAX_NS, "window": _BYTES_MAX}
 
 
+@named
 @dataclass(frozen=True, slots=True)
 class NsccConfig:
     """Parameters by their API names (C.5, E.4); 0 derives the default from rate and base RTT.
@@ -75,6 +76,7 @@ class NsccConfig:
             raise MrcUsageError(f"max_cwnd {self.max_cwnd} holds no packet of any path MTU")
 
 
+@named
 @dataclass(frozen=True, slots=True)
 class CcProfile:
     """Which controller, for what network.

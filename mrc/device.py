@@ -14,7 +14,7 @@ from . import _chance
 from ._check import U32_MAX, whole
 from ._children import Children, Closing, warn_unclosed
 from ._core import Pin, Pump
-from ._typed import check_fields, typed
+from ._typed import check_fields, named, typed
 from ._verbs import API_VERSION, Verbs, device_attr
 from .dscp import DscpClasses
 from .endpoint import Endpoint
@@ -77,6 +77,7 @@ def query_device() -> DeviceAttr:
     return _device_attr(device_attr())
 
 
+@named
 @dataclass(frozen=True, slots=True)
 class ContextLimits:
     """How many objects a context can hold at the same time; memory is set aside for the tables.

@@ -6,12 +6,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Self
 
-from ._typed import typed
+from ._typed import named, typed
 from .errors import MrcUsageError
 
 __all__ = ["DscpClasses"]
 
 
+@named
 @dataclass(frozen=True, slots=True)
 class DscpClasses:
     """DSCP of each class of A.13.5, 0..63; MrcUsageError when made from others.

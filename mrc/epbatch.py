@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NoReturn
 
+from ._typed import named
 from .device import Context
 from .endpoint import CONTROL_CLASS, ID_MAX, IN_FLIGHT
 from .errors import MrcControlError, MrcUsageError
@@ -35,6 +36,7 @@ class EndpointOp(Enum):
     EV_PROBE = 1
 
 
+@named
 @dataclass(frozen=True, slots=True)
 class EndpointRequest:
     """One request. The path table says who asks whom and in which format.

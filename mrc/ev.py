@@ -9,7 +9,7 @@ from enum import IntEnum, IntFlag
 from ipaddress import IPv6Address
 from os import PathLike
 
-from ._typed import check_fields, typed
+from ._typed import check_fields, named, typed
 from .errors import MrcProfileError
 from .evrows import RowTable
 from .planes import PlaneAddresses, address_problem
@@ -82,6 +82,7 @@ class EventMask(IntFlag):
     ALL = 7
 
 
+@named
 @dataclass(frozen=True, slots=True)
 class EvField:
     """One field of a generated profile (D.3).
@@ -169,6 +170,7 @@ def expand(
     return result << (total_bits - used)
 
 
+@named
 @dataclass(frozen=True, slots=True)
 class EvEntry:
     """One path.
@@ -198,6 +200,7 @@ class EvEntry:
         return self.value >> 16
 
 
+@named
 @dataclass(frozen=True, slots=True)
 class EvProfile:
     """All paths of a connection, hashable, checked when made (MrcProfileError).
@@ -280,8 +283,7 @@ class EvProfile:
 
     def denying(self, evs: Iterable[int], *, strict: bool = True) -> EvProfile:
         """The same with these EVs DENIED from the start; strict: each is one of the profile."""
-        known = {e.value for e in self.entries}
-        deny = dict.fromkeys(self.deny)
+        known, deny = {e.value for e in self.entries}, dict.fromkeys(self.deny)
         if not isinstance(evs, Iterable):
             raise MrcProfileError(f"{self.name or 'EV profile'}: deny: {evs!r:.60} are no EVs")
         for ev in evs:
@@ -353,8 +355,7 @@ class EvProfile:
         return None
 
     def _interface_problem(self) -> str | None:
-        planes = {e.plane for e in self.entries}
-        seen: set[str] = set()
+        planes, seen = {e.plane for e in self.entries}, set[str]()
         for index, (plane, interface) in enumerate(self.interfaces, 1):
             if plane not in planes:
                 return f"[[plane]] {index}: number: no EV is in plane {plane}"

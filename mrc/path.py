@@ -9,7 +9,7 @@ from ipaddress import IPv6Address
 from ._check import U32_MAX, whole
 from ._children import Owned
 from ._paths import Paths
-from ._typed import check_fields, typed
+from ._typed import check_fields, named, typed
 from .ev import EventMask, EvEntry, EvProfile
 from .headers import outer_templates
 from .planes import PlanePairs
@@ -21,6 +21,7 @@ __all__ = ["PathTable", "ProbeConfig"]
 _NO_EVENTS = 8  # MRC_EV_EVENTS_NONE; there 0 means all
 
 
+@named
 @dataclass(frozen=True, slots=True)
 class ProbeConfig:
     """How an ASSUMED_BAD path is tested (F.2). Intervals double from first to last; ns.
@@ -115,6 +116,10 @@ class PathTable(Owned):
     def stats(self) -> list[PathStats]:
         """One record per EV."""
         return self._calls.path_stats(self.number, len(self.profile))
+
+    def rtt_anew(self) -> None:
+        """rtt_min_ns and rtt_max_ns of all EVs are from now on those of what comes."""
+        self._calls.path_rtt_anew(self.number)
 
     @typed
     def deny(self, ev: int) -> None:

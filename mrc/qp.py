@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ._check import whole
 from ._children import Owned
 from ._core import records
-from ._typed import check_fields, typed
+from ._typed import check_fields, named, typed
 from ._verbs import QpMask
 from .cq import CompletionQueue
 from .errors import MrcResourceError, MrcUsageError
@@ -25,6 +25,7 @@ _BATCH_MAX = 1 << 20
 _SEND_WR = struct.Struct("=QQQIIIIBB6x")  # struct mrc_send_wr
 
 
+@named
 @dataclass(frozen=True, slots=True)
 class QpInitAttr:
     """Sizes fixed when the queue pair is made.

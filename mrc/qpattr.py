@@ -12,6 +12,7 @@ from ipaddress import IPv6Address
 from typing import Any
 
 from ._check import U32_MAX, bytes_of, whole
+from ._typed import named
 from ._verbs import HINT_NONE, QpMask, qp_rules
 from .errors import MrcUsageError
 from .types import MPR_MAX, PATH_MTUS, Access, QpCap, QpState, Recovery
@@ -36,6 +37,7 @@ class QpMode(IntEnum):
     RC = 1  # one EV, data taken in order only, go-back-N; for comparison only
 
 
+@named
 @dataclass(frozen=True, slots=True)
 class QpAttr:
     """Attributes to set (None: leave) or found by a query. C.3 gives ranges and defaults.

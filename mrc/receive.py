@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ._typed import check_fields
+from ._typed import check_fields, named
 
 __all__ = ["ReceivePolicy"]
 
 
+@named
 @dataclass(frozen=True, slots=True)
 class ReceivePolicy:
     """All off by default.

@@ -267,5 +267,7 @@ int mrc_path_event_poll(struct mrc_path_table *t, struct mrc_ev_event *out);
 /* For a table that ends: what was lost since its last event, as one that changes nothing. */
 int mrc_path_event_rest(struct mrc_path_table *t, struct mrc_ev_event *out);
 void mrc_path_stats(const struct mrc_path_table *t, uint16_t i, struct mrc_path_stats *out);
+/* A report begins: shortest and longest round trip are from now on those of what comes. */
+void mrc_path_rtt_anew(struct mrc_path_table *t);
 
 #endif

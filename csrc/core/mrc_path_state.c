@@ -371,3 +371,11 @@ void mrc_path_set_planes(struct mrc_path_table *t, uint32_t local_up, uint32_t r
         path_probe_plane(t, i);
     }
 }
+
+void mrc_path_rtt_anew(struct mrc_path_table *t)
+{
+    for (uint16_t i = 0; i < t->count; i++) {
+        t->entry[i].stats.rtt_min_ns = 0;
+        t->entry[i].stats.rtt_max_ns = 0;
+    }
+}

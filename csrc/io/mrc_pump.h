@@ -68,6 +68,8 @@ int mrc_pump_path_create(struct mrc_pump *p, uint32_t port, const struct mrc_pee
 int mrc_pump_path_destroy(struct mrc_pump *p, uint32_t path); /* BUSY while QPs use it */
 int mrc_pump_path_stats(struct mrc_pump *p, uint32_t path, struct mrc_path_stats *out,
                         int max); /* -> count */
+/* Shortest and longest round trip are from now on those of what comes. */
+int mrc_pump_path_rtt_anew(struct mrc_pump *p, uint32_t path);
 /* state: MRC_EV_GOOD or MRC_EV_DENIED */
 int mrc_pump_path_set_state(struct mrc_pump *p, uint32_t path, uint32_t ev, int state);
 /* Another EV in the place of `ev` (C.5): same plane, state GOOD or DENIED, outer header of `lane`.

@@ -222,6 +222,18 @@ int mrc_pump_path_stats(struct mrc_pump *p, uint32_t path, struct mrc_path_stats
     return pump_leave(p, n);
 }
 
+int mrc_pump_path_rtt_anew(struct mrc_pump *p, uint32_t path)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    struct mrc_path_table *t = pump_path(p, path);
+    if (t == NULL)
+        return pump_leave(p, MRC_ERR_NOENT);
+    mrc_path_rtt_anew(t);
+    return pump_leave(p, MRC_OK);
+}
+
 int mrc_pump_path_set_state(struct mrc_pump *p, uint32_t path, uint32_t ev, int state)
 {
     int err = pump_enter(p);

@@ -364,3 +364,18 @@ TEST(path_replace__refuses_what_cannot_be)
     CHECK_EQ(mrc_path_replace(r.t, 2, &e, MRC_EV_GOOD, 0), MRC_OK); /* by itself: a fresh start */
     rig_free(&r);
 }
+
+TEST(path_rtt_anew__begins_with_what_comes)
+{
+    struct rig r = rig_new(4, 1, 0, 0);
+    mrc_path_on_rtt(r.t, 1, 1000);
+    mrc_path_on_rtt(r.t, 1, 90000);
+    mrc_path_rtt_anew(r.t);
+    mrc_path_on_rtt(r.t, 1, 8000);
+    struct mrc_path_stats s;
+    mrc_path_stats(r.t, 1, &s);
+    CHECK_EQ(s.rtt_min_ns, 8000);
+    CHECK_EQ(s.rtt_max_ns, 8000);
+    CHECK_EQ(s.rtt_count, 3);
+    rig_free(&r);
+}

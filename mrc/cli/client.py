@@ -20,6 +20,7 @@ from mrc.cli.run import TestRun
 from mrc.cli.stop import Stop
 from mrc.cli.stream import Stream
 from mrc.cli.verdict import Outcome, client_end, failure, sweep_row
+from mrc.cli.waiting import Waiting, outstanding
 from mrc.ev import EvProfile
 from mrc.units import format_seconds, powers_of_two
 
@@ -68,7 +69,10 @@ class Client:
             await asyncio.gather(*(link.close() for link in self._links))
 
     async def _run_tests(self, stop: Stop) -> None:
-        await stop.within(self._open())
+        limit = format_seconds(self._options.connect_timeout)
+        where = f"{self._options.host} port {self._options.common.port}"
+        with Waiting(self._output.note, lambda: f"waiting for {where}, {limit} at most"):
+            await stop.within(self._open())
         for params in self._tests():
             await self._test(params, stop)
             if self._options.sweep:
@@ -84,6 +88,7 @@ class Client:
         if self._faults is not None:
             self._faults.stop()
             document["faults"] = self._faults.events
+            document["faults_idle"] = self._faults.idle()
         return document
 
     # -- set-up ------------------------------------------------------------------------------
@@ -255,8 +260,17 @@ class Client:
         """Run all engines; -t asks them to stop."""
         seconds = self._options.seconds
         timer = None
+        drain = Waiting(
+            self._output.note,
+            lambda: f"the time is over: {outstanding(outcome.engines)}",
+        )
+
+        def time_over() -> None:
+            outcome.stop_engines()
+            drain.begin()
+
         if seconds is not None and not self._options.files and not self._options.messages:
-            timer = asyncio.get_running_loop().call_later(seconds, outcome.stop_engines)
+            timer = asyncio.get_running_loop().call_later(seconds, time_over)
         runs = asyncio.gather(
             *(
                 link.guard(engine.run())
@@ -266,6 +280,7 @@ class Client:
         try:
             await _watched(outcome.run, runs)
         finally:
+            drain.end()
             if timer is not None:
                 timer.cancel()
 

@@ -25,7 +25,7 @@ _WORDS = {
     FaultKind.RATE: ("TARGET:100mbit[@T[..T]]", "links have that rate"),
     FaultKind.FLAP: ("TARGET:1s[@T[..T]]", "down for half of each period"),
     FaultKind.REBOOT: ("SWITCH:2s[@T]", "a switch is away for that time"),
-    FaultKind.HEAL: ("[TARGET]@T", "end what is wrong within the target, or all"),
+    FaultKind.HEAL: ("[TARGET]@T", "end what this run did within the target, or all"),
 }
 
 

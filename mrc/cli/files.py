@@ -19,6 +19,7 @@ from typing import Any
 
 from mrc.cli.exits import CliError, Exit
 from mrc.cli.flow import Outlet, SendWindow
+from mrc.cli.plainfile import open_plain
 from mrc.cli.protocol import NUMBER_MASK, TestParams
 
 _END_TIMEOUT_S = 600.0  # the receiver may still be writing to a slow disk
@@ -142,7 +143,7 @@ def _not_sent(path: str) -> dict[str, Any]:
 
 def _open(path: str) -> io.FileIO:
     try:
-        return io.FileIO(path, "r")
+        return open_plain(path)
     except OSError as error:
         raise CliError(Exit.FAILED, f"{path}: {error.strerror}") from None
 

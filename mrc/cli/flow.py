@@ -67,8 +67,17 @@ class SendWindow:
     @property
     def completed_bytes(self) -> int:
         """Their bytes."""
-        open_bytes = sum(size for write, size in self._pending if not _succeeded(write))
-        return self._posted_bytes - open_bytes
+        return self._posted_bytes - self.open_bytes
+
+    @property
+    def open_bytes(self) -> int:
+        """Bytes of messages that are not complete."""
+        return sum(size for write, size in self._pending if not _succeeded(write))
+
+    @property
+    def uncredited(self) -> int:
+        """Messages that the receiver, where it looks at them, has not given back."""
+        return self.posted - self._credited if self._counted else 0
 
     def _on_credit(self, number: int) -> None:
         gained = (number - self._credited) & NUMBER_MASK

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 from typing import TextIO
 
-from mrc import _early
+from mrc import _early, _stdout
 from mrc.cli.exits import CliError, Exit, from_exception
 from mrc.cli.human import HumanOutput
 from mrc.cli.options import Common
@@ -42,7 +42,7 @@ def _loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def _stoppable(lines: Lines, work: Callable[[Stop], Awaitable[Exit]]) -> Exit:
-    """Run with Ctrl-C, SIGTERM and a closed stdout as a request to stop.
+    """Run with Ctrl-C, SIGTERM and an stdout that nobody reads as a request to stop.
 
     A second signal stops at once.
     """
@@ -55,7 +55,7 @@ async def _stoppable(lines: Lines, work: Callable[[Stop], Awaitable[Exit]]) -> E
             task.cancel()
         stop.request(f"interrupted by {number.name}")
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _early.heeded():
         loop.add_signal_handler(number, on_signal, number)
     lines.on_closed = lambda: stop.request("nobody reads the output")
     try:
@@ -69,7 +69,11 @@ def run(
 ) -> int:
     """The exit code of the whole command. Whatever happens, the report is finished once."""
     _early.occupy()
-    lines = Lines(_stdout())
+    problem = _stdout.problem()
+    if problem is not None:  # better now than when there is a report to be lost
+        say(program, _stdout.why_not(problem))
+        return _stdout.code_of(problem)
+    lines = Lines(_where())
     output = make_output(program, common.output, lines)
     try:
         with asyncio.Runner(loop_factory=_loop_factory(common.loop)) as runner:
@@ -79,16 +83,12 @@ def run(
     output.finish()
     if lines.error is None:
         return code
-    if isinstance(lines.error, BrokenPipeError):
-        return Exit.INTERRUPTED
-    say(program, f"stdout: {lines.error.strerror}")
-    return Exit.ENVIRONMENT
+    say(program, _stdout.why_not(lines.error))
+    return _stdout.code_of(lines.error)
 
 
-def _stdout() -> TextIO:
-    """Stdout, whatever its encoding; a closed one swallows everything."""
-    if sys.stdout is None:
-        return io.StringIO()
+def _where() -> TextIO:
+    """Stdout, whatever its encoding."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     return sys.stdout

@@ -7,8 +7,10 @@ exit codes:
   1    the command line cannot be run as given
   2    data was lost, differs, or could not be verified
   3    the peer cannot be reached, refused, or vanished
-  4    this host lacks something (named: a capability, a sysctl, a port)
-  130  stopped by Ctrl-C or SIGTERM; reports hold what was measured so far
+  4    this host lacks something (named: a capability, a sysctl, a port, an
+       stdout that takes the report)
+  130  stopped by Ctrl-C or SIGTERM, or because nobody reads stdout any more;
+       reports hold what was measured so far
 
 environment:
   MRC_SEED   the seed, where --seed is not given

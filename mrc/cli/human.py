@@ -28,6 +28,7 @@ class HumanOutput:
         self._table: str | None = None
         self._streams = 1
         self._both = False
+        self._faults_told = 0
 
     def _line(self, text: str, colour: str = "") -> None:
         text = printable(text, _LINE_MAX)
@@ -63,21 +64,25 @@ class HumanOutput:
             for key in ("sum", "sum_bidir_reverse"):
                 if key in data:
                     self._flow("SUM", data[key])
-        for fault in data.get("faults", ()):
-            change = "begins" if fault["on"] else "is over"
-            self._line(f"      {fault['t']:.3f} s  {fault['what']} {change}", _YELLOW)
-        self._events(data["mrc"]["ev_events"])
+        faults = data.get("faults", ())
+        self._faults_told += len(faults)
+        self._happened(faults, data["mrc"]["ev_events"])
 
     def _flow(self, label: str, flow: dict[str, Any]) -> None:
         down = flow.get("paths_up", 1) < flow.get("paths_total", 1)
         self._line(tables.interval_line(label, flow, self._both), _YELLOW if down else "")
 
-    def _events(self, events: Sequence[dict[str, Any]]) -> None:
-        shown = [e for e in events if "SKIP" not in (e["from"], e["to"]) and e["from"] != e["to"]]
-        for event in shown[:_EVENTS_SHOWN]:
-            self._line(tables.event_line(event), _RED if event["to"] != "GOOD" else _GREEN)
-        if len(shown) > _EVENTS_SHOWN:
-            self._line(f"      ... and {len(shown) - _EVENTS_SHOWN} more changes of paths")
+    def _happened(self, faults: Sequence[dict[str, Any]], events: Sequence[dict[str, Any]]) -> None:
+        """Faults and changes of paths, in order of time."""
+        changes = [e for e in events if "SKIP" not in (e["from"], e["to"]) and e["from"] != e["to"]]
+        lines = [(fault["t"], tables.fault_line(fault), _YELLOW) for fault in faults]
+        for event in changes[:_EVENTS_SHOWN]:
+            colour = _RED if event["to"] != "GOOD" else _GREEN
+            lines.append((event["t"], tables.event_line(event), colour))
+        for _, line, colour in sorted(lines, key=lambda item: item[0]):
+            self._line(line, colour)
+        if len(changes) > _EVENTS_SHOWN:
+            self._line(f"      ... and {len(changes) - _EVENTS_SHOWN} more changes of paths")
 
     def step(self, data: dict[str, Any]) -> None:
         """One row of a sweep."""
@@ -85,6 +90,9 @@ class HumanOutput:
 
     def end(self, data: dict[str, Any]) -> None:
         """The closing summary."""
+        self._happened(data.get("faults", ())[self._faults_told :], ())
+        for idle in data.get("faults_idle", ()):
+            self._line(tables.idle_fault_line(idle), _YELLOW)
         self._line(_RULE)
         for label, key in (
             ("sent", "sum_sent"),

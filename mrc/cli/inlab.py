@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mrc.cli.exits import CliError, Exit
+from mrc.cli.labshow import spec_of
 from mrc.cli.options import Common, RecvOptions, SendOptions
 from mrc.cli.parser import SPORT_BASE
+from mrc.fabric import Fault, FaultKind, settle
+from mrc.fabric.shape import FabricShape
 from mrc.lab.errors import FabricError
 from mrc.lab.remote import Remote, host_number, surroundings
 from mrc.lab.state import Place
@@ -64,8 +68,15 @@ def recv_options(options: RecvOptions) -> RecvOptions:
     lab, name = inside
     said = _ask(lab, "status")
     me, _ = _hosts(said, name, "")
+    common = options.common
     others = [h for h in range(len(said["hosts"])) if h != me]
-    return dataclasses.replace(options, common=_with_profile(options.common, lab, me, others[-1]))
+    if common.backend == "raw" and len(others) > 1 and _takes_paths(common):
+        # Headers of our own name the way to one host: here they are made for whoever comes.
+        file = _ask(lab, "answering", src=me)["file"]
+        return dataclasses.replace(options, common=dataclasses.replace(common, ev_profile=file))
+    shape = spec_of(said).shape
+    peer = max(others, key=lambda h: shape.path_count(me, h))  # under its own T0 there are fewer
+    return dataclasses.replace(options, common=_with_profile(common, lab, me, peer))
 
 
 def _hosts(said: dict[str, Any], name: str, peer: str) -> tuple[int, int | None]:
@@ -89,11 +100,15 @@ def _pair(said: dict[str, Any], me: int, peer: int | None) -> tuple[int, int]:
 
 def _with_profile(common: Common, lab: Place, me: int, peer: int) -> Common:
     """Those of the lab, each with its plane, unless paths were chosen or only one is used."""
-    if common.ev_profile is not None or common.mode == "rc" or me == peer:
+    if not _takes_paths(common) or me == peer:
         return common
     mode = "srv6" if common.backend == "raw" else "udp"
     file = _ask(lab, "profile", src=me, dst=peer, mode=mode)["file"]
     return dataclasses.replace(common, ev_profile=file)
+
+
+def _takes_paths(common: Common) -> bool:
+    return common.ev_profile is None and common.mode != "rc"
 
 
 class InlineFaults:
@@ -101,10 +116,14 @@ class InlineFaults:
 
     def __init__(self, options: SendOptions) -> None:
         """Asks the lab nothing yet."""
-        self._script = [str(fault) for fault in options.faults]
+        self._faults = options.faults
         self._host = options.host
         self._remote: Remote | None = None
         self._clock_ns = 0
+        self._end_ns = 0
+        self._idle_heals: list[Fault] = []
+        self._numbers: list[int] = []
+        self._begun: set[int] = set()
         self._new: list[dict[str, Any]] = []
         self.events: list[dict[str, Any]] = []
         """All that began or ended: t in seconds of the run, what, on, late_ms."""
@@ -118,11 +137,14 @@ class InlineFaults:
         said = _ask(lab, "status")
         self._clock_ns = clock_ns
         pair = _pair(said, *_hosts(said, name, self._host))
+        script = [str(fault) for fault in self._faults]
+        self._idle_heals = idle_heals(self._faults, spec_of(said).shape, pair)
         try:
             self._remote = Remote(lab)
-            self._remote.ask(
-                "faults", script=self._script, pair=pair, bound=True, start_ns=clock_ns
+            answer = self._remote.ask(
+                "faults", script=script, pair=pair, bound=True, start_ns=clock_ns
             )
+            self._numbers = answer["numbers"]
         except (FabricError, ValueError) as error:
             raise CliError(Exit.ENVIRONMENT, f"faults: {error}") from None
         self._hear()
@@ -135,6 +157,7 @@ class InlineFaults:
         if not heard:  # readable, and nothing said: the lab is gone
             asyncio.get_running_loop().remove_reader(self._remote.fileno())
         for event in heard:
+            self._begun.add(event["fault"])
             record = {
                 "t": round((event["done_ns"] - self._clock_ns) / 1e9, 6),
                 "what": event["what"],
@@ -155,7 +178,41 @@ class InlineFaults:
 
     def stop(self) -> None:
         """End what is still wrong."""
+        if self._remote is None:
+            return
+        self._end_ns = time.monotonic_ns()
+        self._hear()  # the last
         remote, self._remote = self._remote, None
-        if remote is not None:
-            asyncio.get_running_loop().remove_reader(remote.fileno())
-            remote.close()
+        asyncio.get_running_loop().remove_reader(remote.fileno())
+        remote.close()
+
+    def idle(self) -> list[dict[str, Any]]:
+        """What was asked for and came to nothing, once it is stopped: `what`, `why`."""
+        settled = [fault for fault in self._faults if fault.kind is not FaultKind.HEAL]
+        missed = [
+            fault
+            for number, fault in zip(self._numbers, settled, strict=False)
+            if number not in self._begun
+        ]
+        run_ns = self._end_ns - self._clock_ns
+        late = [f for f in self._faults if f.kind is FaultKind.HEAL and f.at_ns > run_ns]
+        idle = [f for f in self._idle_heals if f not in late]
+        return [
+            {"what": str(fault), "why": "nothing_to_heal" if fault in idle else "run_over"}
+            for fault in self._faults
+            if fault in missed or fault in late or fault in idle
+        ]
+
+
+def idle_heals(script: Sequence[Fault], shape: FabricShape, pair: tuple[int, int]) -> list[Fault]:
+    """The heals of a script that end no fault of it: none has begun by then, or all are over."""
+    faults = [fault for fault in script if fault.kind is not FaultKind.HEAL]
+    heals = sorted((f for f in script if f.kind is FaultKind.HEAL), key=lambda f: f.at_ns)
+    found = []
+    before = settle(faults, shape, pair)
+    for number, heal in enumerate(heals, 1):
+        after = settle([*faults, *heals[:number]], shape, pair)
+        if after == before:
+            found.append(heal)
+        before = after
+    return found

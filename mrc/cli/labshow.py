@@ -34,7 +34,8 @@ def progress(text: str) -> None:
             print(f"\r{text:70}\r", end="", file=sys.stderr, flush=True)
 
 
-def _spec(said: dict[str, Any]) -> FabricSpec:
+def spec_of(said: dict[str, Any]) -> FabricSpec:
+    """The fabric of a lab that says this of itself."""
     marks = said["spec"]["ecn_bytes"]
     return FabricSpec(**{**said["spec"], "ecn_bytes": tuple(marks) if marks else None})
 
@@ -61,7 +62,7 @@ def welcome(said: dict[str, Any]) -> None:
     """A lab came up."""
     progress("")
     option = "" if said["name"] == "lab" else f" --name {said['name']}"
-    print(f"{said['name']}: {size(_spec(said))}; {_links(_spec(said))}")
+    print(f"{said['name']}: {size(spec_of(said))}; {_links(spec_of(said))}")
     print(f"  mrc-lab exec{option} h2 -- mrc-recv &")
     print(f"  mrc-lab exec{option} h1 -- mrc-send h2")
     if said["spec"]["trim"] and said["spec"]["mtu"] > CUT_MAX + KEPT:
@@ -73,7 +74,7 @@ def welcome(said: dict[str, Any]) -> None:
 
 def status(said: dict[str, Any]) -> None:
     """One lab."""
-    spec = _spec(said)
+    spec = spec_of(said)
     where = "in a user namespace" if said["userns"] else "as root"
     print(f"{said['name']}: {size(spec)}, up {_time(said['up_s'])}, {where}")
     print(f"  {_links(spec)}")

@@ -33,8 +33,10 @@ exit codes:
   1    the command line cannot be run as given, or there is no such lab
        (for `down`: then there is nothing to do, 0)
   2    something failed that should not have
-  4    this machine lacks something (named: a privilege, a sysctl, a tool)
-  130  stopped by Ctrl-C; what was being built is gone
+  4    this machine lacks something (named: a privilege, a sysctl, a tool, an
+       stdout that takes what is said: what was asked for is done all the same)
+  130  stopped by Ctrl-C or SIGTERM: what was being built is gone; or nobody
+       reads stdout any more
   `exec` ends with the exit code of its command
 """
 

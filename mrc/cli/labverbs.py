@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from mrc import _stdout
 from mrc.cli import labshow
 from mrc.cli.exits import CliError, Exit
 from mrc.cli.labfault import given_faults, given_pair, given_targets
@@ -38,6 +39,10 @@ PROGRAM = "mrc-lab"
 
 def main(argv: Sequence[str]) -> int:
     """Run mrc-lab; the exit code."""
+    return _stdout.printing(PROGRAM, lambda: _main(argv))
+
+
+def _main(argv: Sequence[str]) -> int:
     verb = next((word for word in argv[:1] if word in _VERBS), "")
     try:
         args = lab_parser().parse_args(argv)
@@ -51,10 +56,9 @@ def main(argv: Sequence[str]) -> int:
     except CliError as error:
         say(PROGRAM, str(error), hint=error.code == Exit.USAGE, verb=verb)
         return error.code
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads, as with | head
-        return Exit.OK
     except OSError as error:
+        if _stdout.is_of_stdout(error):
+            return Exit.ENVIRONMENT
         name = f"{error.filename}: " if error.filename else ""
         return _failed(Exit.ENVIRONMENT, f"{name}{error.strerror or error}")
     except KeyboardInterrupt as error:

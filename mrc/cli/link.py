@@ -140,6 +140,11 @@ class Link:
         """Of the path table, now; after close(), the last ones."""
         return tuple(self.conn.path_stats())
 
+    def rtt_anew(self) -> None:
+        """A report begins: extremes of round trips that its path table knows are older."""
+        if not self.conn.qp.closed:
+            self.conn.path.rtt_anew()
+
     @property
     def path_table(self) -> tuple[int, int]:
         """Which path table the connection uses: connections of one process may share it."""

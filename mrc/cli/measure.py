@@ -14,8 +14,9 @@ PERIOD_S = 0.004
 class Progress:
     """Watches a byte counter every few milliseconds.
 
-    The longest gap is the longest time between two looks that both saw new bytes; the true pause
-    may be longer or shorter by at most `resolution_ns`, the longest step between two looks.
+    The longest gap is the longest time between two looks that both saw new bytes, or from the
+    beginning to the first that did; the true pause may be longer or shorter by at most
+    `resolution_ns`, the longest step between two looks.
     """
 
     def __init__(
@@ -48,12 +49,10 @@ class Progress:
         """Read the counter now."""
         now = time.monotonic_ns()
         count = self._read() - self._base
-        if self.first_ns:
-            self.resolution_ns = max(self.resolution_ns, now - self._look_ns)
+        self.resolution_ns = max(self.resolution_ns, now - self._look_ns)
         if count > self.bytes:
-            if self.first_ns:
-                self.longest_gap_ns = max(self.longest_gap_ns, now - self.last_ns)
-            else:
+            self._end_gap(now)
+            if not self.first_ns:
                 self.first_ns = self._look_ns  # the first byte came after the previous look
             self.bytes = count
             self.last_ns = now
@@ -61,15 +60,19 @@ class Progress:
                 self._on_progress()
         self._look_ns = now
 
+    def _end_gap(self, now_ns: int) -> None:
+        silent_ns = now_ns - (self.last_ns or self._begin_ns)
+        self.longest_gap_ns = max(self.longest_gap_ns, silent_ns)
+
     def stop(self, aborted: bool = False) -> None:
-        """Last look. After an abort the silence at the end counts as a gap, too."""
+        """Last look. The silence at the end counts after an abort, and where nothing came."""
         if self._timer is None:
             return
         self._timer.cancel()
         self._timer = None
         self.look()
-        if aborted and self.first_ns:
-            self.longest_gap_ns = max(self.longest_gap_ns, self._look_ns - self.last_ns)
+        if aborted or not self.first_ns:
+            self._end_gap(self._look_ns)
 
     @property
     def idle_seconds(self) -> float:

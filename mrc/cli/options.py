@@ -3,11 +3,9 @@
 
 import argparse
 import dataclasses
-import io
 import os
 import pathlib
 import random
-import stat
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -18,6 +16,7 @@ from mrc.cli.early import bare_report, wants_json
 from mrc.cli.exits import CliError, Exit
 from mrc.cli.output import Lines, say
 from mrc.cli.parser import DEPTH, EVS, MESSAGE_MAX, PUMP, SPORT_BASE, recv_parser, send_parser
+from mrc.cli.plainfile import is_waiting_fifo, open_plain
 from mrc.dscp import DscpClasses
 from mrc.fabric.fault import Fault
 
@@ -96,6 +95,8 @@ def _unbracketed(host: str) -> str:
 def _common(args: argparse.Namespace) -> Common:
     if args.ev_profile is not None:
         try:
+            if is_waiting_fifo(args.ev_profile):
+                raise CliError(Exit.USAGE, f"--ev-profile {args.ev_profile}: is a FIFO")
             with pathlib.Path(args.ev_profile).open("rb"):
                 pass  # that it can be read is all there is to know yet
         except OSError as error:
@@ -127,7 +128,8 @@ def _common(args: argparse.Namespace) -> Common:
 def _check_directory(path: str) -> None:
     """Refuse at once what would fail with the first file; a trial is the only sure test."""
     if not pathlib.Path(path).is_dir():
-        raise CliError(Exit.USAGE, f"-o {path}: no such directory")
+        there = pathlib.Path(path).exists()
+        raise CliError(Exit.USAGE, f"-o {path}: {'is no' if there else 'no such'} directory")
     try:
         tempfile.TemporaryFile(dir=path).close()
     except OSError as error:
@@ -184,9 +186,7 @@ def _check_files(paths: Sequence[str]) -> None:
     seen: dict[str, str] = {}
     for path in paths:
         try:
-            with pathlib.Path(path).open("rb") as file:
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    raise CliError(Exit.USAGE, f"--file {path}: not a regular file")
+            open_plain(path).close()
         except OSError as error:
             raise CliError(Exit.USAGE, f"--file {path}: {error.strerror}") from None
         name = pathlib.Path(path).name
@@ -279,5 +279,5 @@ def usage_error(prog: str, argv: Sequence[str], error: CliError) -> int:
     say(prog, str(error), hint=error.code == Exit.USAGE)
     report = bare_report(wants_json(argv), str(error))
     if report:
-        Lines(sys.stdout or io.StringIO()).write(report.removesuffix("\n"))
+        Lines(sys.stdout).write(report.removesuffix("\n"))
     return error.code

@@ -2,12 +2,12 @@
 """The parsers of both commands. What the options mean together is checked in options.py."""
 
 import argparse
-import io
 import re
 import sys
 from importlib import metadata
 from typing import Any, NoReturn
 
+from mrc import _stdout
 from mrc.cli import helptext
 from mrc.cli.argtypes import checked, classes, plane_address, something, train, whole
 from mrc.cli.exits import CliError, Exit
@@ -38,10 +38,10 @@ class Parser(argparse.ArgumentParser):
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """--help and --version to a stdout that takes them, or an error."""
-        lines = Lines(file or sys.stdout or io.StringIO())
+        lines = Lines(file or sys.stdout)
         lines.write(message.removesuffix("\n"))
-        if lines.error is not None and not isinstance(lines.error, BrokenPipeError):
-            raise CliError(Exit.ENVIRONMENT, f"stdout: {lines.error.strerror}")
+        if lines.error is not None:
+            raise CliError(Exit(_stdout.code_of(lines.error)), _stdout.why_not(lines.error))
 
 
 def version() -> str:

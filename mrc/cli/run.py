@@ -16,6 +16,8 @@ from mrc.cli.protocol import TestParams
 from mrc.telemetry import Snapshot, event_json, grown
 
 EVENTS_MAX = 10_000
+PARTIAL_MIN_NS = 10_000_000
+"""The last interval is as long as it is; one that says next to nothing is left out."""
 
 
 class TestRun:
@@ -37,6 +39,9 @@ class TestRun:
         """This end sends the main direction; with bidir the other one, too, is measured."""
         self.start_ns = time.monotonic_ns()
         self.clock_ns = self.start_ns if clock_ns is None else clock_ns
+        if clock_ns is None:  # else the report goes on, as that of a sweep does
+            for link in self._tables().values():
+                link.rtt_anew()
         self.base = self.snapshots()
         self.port_base = links[0].port_counts()
         self.cpu = CpuClock()
@@ -50,6 +55,8 @@ class TestRun:
         period_s = PERIOD_S * max(1, len(links) // 4)
         self.progress = Progress(self._bytes, on_progress, period_s)
         self._ticker: asyncio.Task[None] | None = None
+        self._emit: Callable[[dict[str, Any]], None] | None = None
+        self._told = self.base
         for link in links:
             link.take_events()  # what happened before is not ours
 
@@ -73,16 +80,21 @@ class TestRun:
     def start_intervals(self, seconds: float, emit: Callable[[dict[str, Any]], None]) -> None:
         """Call `emit` with a report every `seconds`; 0 for never."""
         if seconds > 0:
-            self._ticker = self.links[0].spawn(self._tick(seconds, emit))
+            self._emit = emit
+            self._ticker = self.links[0].spawn(self._tick(seconds))
 
-    async def _tick(self, seconds: float, emit: Callable[[dict[str, Any]], None]) -> None:
-        before, due = self.base, time.monotonic() + seconds
+    async def _tick(self, seconds: float) -> None:
+        due = time.monotonic() + seconds
         while True:
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             due += seconds
-            now = self.snapshots()
-            emit(report.interval(self, before, now, self.take_events()))
-            before = now
+            self._tell(self.snapshots(), self.take_events())
+
+    def _tell(self, now: list[Snapshot], events: list[dict[str, Any]]) -> None:
+        """Report what came since the last time."""
+        if self._emit is not None:
+            self._emit(report.interval(self, self._told, now, events))
+            self._told = now
 
     def take_events(self) -> list[dict[str, Any]]:
         """EV events since the last call; the first EVENTS_MAX are kept for the end as well."""
@@ -110,10 +122,12 @@ class TestRun:
         if self._ticker is not None:
             self._ticker.cancel()
         self.progress.stop(aborted)
-        self.take_events()
+        events = self.take_events()
         self.cpu_percent = self.cpu.percent()
         self._final = self.snapshots()
         self._port_final = self.links[0].port_counts()
+        if events or self._final[0].time_ns - self._told[0].time_ns >= PARTIAL_MIN_NS:
+            self._tell(self._final, events)
 
     @property
     def seconds(self) -> float:

@@ -90,6 +90,20 @@ def event_line(event: dict[str, Any]) -> str:
     )
 
 
+def fault_line(fault: dict[str, Any]) -> str:
+    """`3.001 s  fail p1.t1.2 begins`."""
+    return f"      {fault['t']:.3f} s  {fault['what']} {'begins' if fault['on'] else 'is over'}"
+
+
+def idle_fault_line(idle: dict[str, Any]) -> str:
+    """A fault or a heal that was asked for and came to nothing."""
+    why = {
+        "run_over": "never came, the run was over before",
+        "nothing_to_heal": "this run had nothing to heal; mrc-lab heal ends what others did",
+    }
+    return f"      {idle['what']}: {why[idle['why']]}"
+
+
 def sweep_line(row: dict[str, Any]) -> str:
     """One row below SWEEP_HEAD or SWEEP_LATENCY_HEAD."""
     line = f"{row['bytes']:>10} {row['messages']:>11}"
@@ -143,6 +157,8 @@ def path_table(paths: Sequence[dict[str, Any]]) -> Iterator[str]:
             f"{row['packets_sent'] / mean:>6.2f}x {row['packets_lost']:>7} "
             f"{row['retransmits']:>7} {row['ecn_marks']:>6}  {times}"
         )
+    if any(row["packets_lost"] or row["retransmits"] for row in rows):
+        yield "  (Lost: taken for lost on this path; Retr: copies it carried of what any path lost)"
 
 
 def _by_plane(paths: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -175,14 +191,15 @@ def _by_plane(paths: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def counters_lines(mrc: dict[str, Any]) -> Iterator[str]:
     """What the protocol did, each direction with what it was answered."""
+    who = "the receiver" if mrc.get("spurious_source") == "receiver" else "this end"
     yield (
         f"packets sent {mrc['packets_sent']}, {mrc['packets_retransmitted']} retransmitted "
-        f"({mrc['spurious_retransmits']} spurious), {mrc['timeouts']} timeouts; answered by "
-        f"{mrc['sacks_received']} SACKs, {mrc['nacks_received']} NACKs"
+        f"({mrc['spurious_retransmits']} of them spurious, as {who} saw), {mrc['timeouts']} "
+        f"timeouts; answered by {mrc['sacks_received']} SACKs, {mrc['nacks_received']} NACKs"
     )
     yield (
-        f"packets received {mrc['packets_received']}, {mrc['duplicates_received']} duplicates, "
-        f"{mrc['ooo_received']} out of order; answered by {mrc['sacks_sent']} SACKs, "
+        f"packets received {mrc['packets_received']}, {mrc['duplicates_received']} more came again"
+        f", {mrc['ooo_received']} out of order; answered by {mrc['sacks_sent']} SACKs, "
         f"{mrc['nacks_sent']} NACKs"
     )
     if mrc["ev_events"]:

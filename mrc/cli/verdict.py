@@ -323,5 +323,6 @@ def server_end(
     end["interrupted"] = interrupted or not complete
     end["errors"] = list(problems)
     end |= report.common_end([run])
+    end["mrc"] |= {"spurious_source": "sender"}  # of what this end sent, as far as it has seen
     end["mrc"] |= report.gap(run) | {"longest_gap_source": "receiver"}
     return end

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum, IntFlag
 from typing import NoReturn
 
-from mrc._typed import wrong_type
+from mrc._typed import named, wrong_type
 from mrc.errors import MrcControlError
 from mrc.types import EV_MAX, PLANE_MAX
 
@@ -85,6 +85,7 @@ class VisibleState(IntEnum):
     UNKNOWN = 1 << 31
 
 
+@named
 @dataclass(frozen=True, slots=True)
 class EvId:
     """An EV entry: up to 32 bytes, first field in the first byte (H24), and a 1-based port.
@@ -114,6 +115,7 @@ class EvId:
 UNPOPULATED = EvId(b"", 0)
 
 
+@named
 @dataclass(frozen=True, slots=True)
 class NodeLimits:
     """What this node offers; opt_attr: a part of what the library can do."""

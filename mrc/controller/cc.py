@@ -7,6 +7,7 @@ import errno
 from dataclasses import dataclass
 from typing import Any
 
+from mrc._typed import named
 from mrc.cc import CcProfile, NsccConfig
 from mrc.errors import MrcUsageError
 from mrc.types import CcKind
@@ -19,6 +20,7 @@ __all__ = ["CcAttr", "ManagedCcProfile"]
 _KIND = {NSCC: CcKind.NSCC, FIXED: CcKind.FIXED, None: CcKind.NONE}
 
 
+@named
 @dataclass(frozen=True, slots=True)
 class CcAttr:
     """algorithm: one of the device's, None for no congestion control; UNSET: leave.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mrc._typed import named
 from mrc.ev import EventMask, EvField, LossRule, ReverseRule, SkipRule
 
 from .attrs import EvId, EvMode, VisibleState
@@ -12,6 +13,7 @@ from .attrs import EvId, EvMode, VisibleState
 __all__ = ["EvAttr", "EvReplace", "EvSetState"]
 
 
+@named
 @dataclass(frozen=True, slots=True)
 class EvAttr:
     """None: leave.
@@ -34,6 +36,7 @@ class EvAttr:
     skip: SkipRule | None = None
 
 
+@named
 @dataclass(frozen=True, slots=True)
 class EvReplace:
     """One occurrence of `ev`, or all, becomes `new`, GOOD or DENIED. Explicit mode only."""
@@ -44,6 +47,7 @@ class EvReplace:
     all_copies: bool = False
 
 
+@named
 @dataclass(frozen=True, slots=True)
 class EvSetState:
     """One occurrence of `ev`, or all, becomes GOOD or DENIED. DENIED lasts until it is lifted."""

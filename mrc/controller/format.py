@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 from dataclasses import dataclass
 
+from mrc._typed import named
 from mrc.types import EvFormat
 
 from .attrs import EV_WIDTH_MAX, FmtMode, ProfileState
@@ -17,6 +18,7 @@ _WIDTH_MAX = {FmtMode.UDP: 16, FmtMode.STEV: 32, FmtMode.SRV6: EV_WIDTH_MAX}
 _USID_BITS = 128  # of SRv6; what is wider has its second half in an SRH (D.2)
 
 
+@named
 @dataclass(frozen=True, slots=True)
 class FormatAttr:
     """None: leave. widths: bits of the format's fields, the first at the top."""

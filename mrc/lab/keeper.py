@@ -16,6 +16,7 @@ import selectors
 import signal
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -27,7 +28,7 @@ from .counters import read_links
 from .errors import FabricError, FabricUnavailableError, said_of
 from .fabric import Fabric, cleanup_stale
 from .player import Happened, Player, Playing
-from .profile import Mode
+from .profile import Mode, answering_profile, answering_rows, ev_profile
 from .remote import MESSAGE_MAX
 from .state import Place
 
@@ -219,11 +220,24 @@ class Keeper:
 
     def _op_profile(self, _: int, src: int, dst: int, mode: str = "udp") -> dict[str, Any]:
         """A file with the EV profile by which a host reaches another."""
-        file = self._place.folder / f"h{src + 1}-h{dst + 1}.{mode}.toml"
+        spec = self._fabric.spec
+        return self._file(
+            f"h{src + 1}-h{dst + 1}.{mode}.toml", lambda: ev_profile(spec, src, dst, Mode(mode))
+        )
+
+    def _op_answering(self, _: int, src: int) -> dict[str, Any]:
+        """The same by which it answers any other, with headers of its own."""
+        spec, rows = self._fabric.spec, f"h{src + 1}.rows.toml"
+        self._file(rows, lambda: answering_rows(spec, src))
+        return self._file(f"h{src + 1}.srv6.toml", lambda: answering_profile(spec, src, rows))
+
+    def _file(self, name: str, text: Callable[[], str]) -> dict[str, Any]:
+        file = self._place.folder / name
         if not file.exists():
             draft = file.with_suffix(".new")  # whole or not at all: a disk may be full
             try:
-                self._fabric.hosts[src].write_profile(draft, Mode(mode), dst).replace(file)
+                draft.write_text(text(), encoding="ascii")
+                draft.replace(file)
             except OSError as error:
                 raise OSError(error.errno, os.strerror(error.errno or 0), str(draft)) from None
         return {"file": str(file)}

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import partial
 
-from .plan import FabricSpec, Path, paths_between
+from .plan import FabricSpec, Path, host_address, paths_between
 
 
 class Mode(StrEnum):
@@ -36,6 +37,36 @@ def ev_profile(spec: FabricSpec, src: int, dst: int, mode: Mode) -> str:
     paths = paths_between(spec, src, dst)
     parts += [ev_entry(path, mode) for path in paths]
     return "\n".join([*parts, *plane_entries(paths)])
+
+
+def answering_profile(spec: FabricSpec, src: int, rows: str) -> str:
+    """The profile by which a host answers whoever asks, with headers of its own (D.9).
+
+    ``rows``: the name of a file beside it, with what `answering_rows` says.
+    """
+    peer = max((h for h in range(spec.hosts) if h != src), key=partial(_ways, spec, src))
+    paths = paths_between(spec, src, peer)
+    parts = [f'format = "srv6"\n\n[template]\nrows = "{rows}"\n']
+    parts += [f"[[ev]]\nvalue = 0x{path.ev:08x}\nport = {path.plane}\n" for path in paths]
+    return "\n".join([*parts, *plane_entries(paths)])
+
+
+def answering_rows(spec: FabricSpec, src: int) -> str:
+    """A row for each other host; plane, T1 and the host's number are filled in for each path."""
+    rows = []
+    for dst in range(spec.hosts):
+        if dst != src:
+            path = paths_between(spec, src, dst)[0]
+            uplink = 1 if path.spine else -1
+            rows.append(
+                f'[[row]]\nprefix = "{host_address(dst)}/128"\n'
+                f'template = "{path.raw_carrier}"\nuplink = {uplink}\n'
+            )
+    return "\n".join(rows)
+
+
+def _ways(spec: FabricSpec, src: int, dst: int) -> int:
+    return spec.shape.path_count(src, dst)
 
 
 def plane_entries(paths: Iterable[Path]) -> list[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import sys
 from collections.abc import Sequence
 from enum import IntEnum
 from importlib import metadata
 from typing import NoReturn
 
+from mrc import _stdout
 from mrc.errors import MrcError, MrcUsageError
 from mrc.fabric.console import Tell, add_options, load, run_one
 from mrc.fabric.record import Record
@@ -51,9 +51,10 @@ exit codes:
   0    it ran, and every expectation is met
   1    the command line or the scenario file cannot be run as given
   2    it ran, and an expectation is not met
-  4    this host lacks something: a file that cannot be read or written, matplotlib for a figure
+  4    this host lacks something: a file that cannot be read or written, matplotlib for a figure,
+       room for what goes to stdout
   70   the emulation found an error of its own: please report it with the file and seed
-  130  stopped by Ctrl-C
+  130  stopped by Ctrl-C or SIGTERM, or because nobody reads stdout any more
 """
 
 
@@ -91,16 +92,21 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run it; the exit code."""
+    return _stdout.printing("mrc.sim", lambda: _checked(argv))
+
+
+def _checked(argv: Sequence[str] | None) -> int:
     try:
         return _main(_parser().parse_args(argv))
     except (_UsageError, MrcUsageError) as error:
         return _say(Exit.USAGE, str(error), "--help explains, --list names scenarios")
+    except SystemExit as end:  # --help has been printed
+        return int(end.code or 0)
     except KeyboardInterrupt:
         return _say(Exit.INTERRUPTED, "stopped")
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to flush
-        return Exit.OK
     except OSError as error:
+        if _stdout.is_of_stdout(error):
+            return Exit.ENVIRONMENT
         name = f"{error.filename}: " if error.filename else ""
         return _say(Exit.ENVIRONMENT, f"{name}{error.strerror or error}")
     except ImportError as error:

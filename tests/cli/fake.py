@@ -50,6 +50,7 @@ class FakeConn:
         self.closed: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
         self.context = net
         self.path_id = 0
+        self.path = types.SimpleNamespace(rtt_anew=lambda: None)
         where = types.SimpleNamespace(gid="::1", udp_port=4791, qpn=3, psn=0)
         self.local = types.SimpleNamespace(qp=where)
         self.peer = types.SimpleNamespace(qp=where)

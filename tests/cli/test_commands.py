@@ -357,7 +357,7 @@ def test_a_reader_that_goes_away_is_no_crash(net):
     assert os.read(read, 10)
     os.close(read)
     assert send.finish() == Exit.INTERRUPTED
-    assert send.err == ""
+    assert send.err == "mrc-send: stdout: nobody reads it any more\n"
 
 
 def test_text_on_a_pipe_has_no_colour_and_all_parts(net):

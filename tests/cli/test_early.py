@@ -91,6 +91,68 @@ def test_so_it_is_in_the_other_commands(number, module, loads, name):
     assert (done.stdout, done.stderr) == ("", f"{name}: interrupted by {number.name}\n")
 
 
+IGNORED = """
+import os, signal, sys, threading
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+sys.argv = {0!r}
+os.environ.pop("MRC_LAB", None)
+
+def stop():
+    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGTERM)
+{1}
+"""
+
+AT_WORK = """
+import mrc.cli.frame as frame
+from mrc.cli import recv
+
+class Lines(frame.Lines):
+    def write(self, text):
+        super().write(text)
+        if "listening" in text:
+            stop()
+frame.Lines = Lines
+sys.exit(recv.main())
+"""
+
+LOADING = """
+import runpy
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "{1}":
+            stop()
+sys.meta_path.insert(0, Interrupt())
+runpy.run_module("{0}", run_name="__main__", alter_sys=True)
+"""
+
+SAID = "{0}: interrupted by SIGTERM\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "body", "says"),
+    [
+        (["mrc-recv", "-B", "::1", "-p", "0"], AT_WORK, ""),  # it serves until it is stopped
+        (["mrc-send", "::1"], LOADING.format("mrc.cli.send", "mrc.cli.frame"), SAID),
+        (["mrc-recv"], LOADING.format("mrc.cli.recv", "mrc.cli.frame"), SAID),
+        (["mrc-lab", "status"], LOADING.format("mrc.cli.lab", "mrc.cli.labverbs"), SAID),
+        (["mrc.sim", "--list"], LOADING.format("mrc.sim", "mrc.fabric.console"), SAID),
+    ],
+)
+def test_what_was_ignored_at_the_start_stays_so_but_for_sigterm(argv, body, says):
+    """As a script's `&` starts it: the Ctrl-C of a terminal is not for it; SIGTERM always is."""
+    done = subprocess.run(
+        [sys.executable, "-c", IGNORED.format(argv, body)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == Exit.INTERRUPTED
+    assert done.stderr == says.format(argv[0])
+
+
 def test_localhost_without_ipv6_is_told_the_way_out():
     known = from_exception(MrcUsageError("localhost has no IPv6 address; MRC needs it"), "peer")
     assert known is not None

@@ -66,34 +66,61 @@ def test_without_uvloop_asking_for_it_is_an_error(capsys, monkeypatch):
     assert run(work, ["--json"]) == Exit.OK
 
 
-def command(redirect: str) -> subprocess.CompletedProcess[str]:
-    line = f'exec "{sys.executable}" -m mrc.cli.send ::1 -p 1 --json {redirect}'
+COMMANDS = {
+    "mrc-send": ("mrc.cli.send", "::1 -p 1 --json"),
+    "mrc-recv": ("mrc.cli.recv", "-B ::1 -p 0 -1 --idle-timeout 0.3 --json"),
+    "mrc-lab": ("mrc.cli.lab", "status"),
+    "mrc.sim": ("mrc.sim", "--list"),
+}
+NOBODY = "| { exec <&-; :; }"
+
+
+def shell(line: str) -> subprocess.CompletedProcess[str]:
+    """bash: the exit code of the first command of a pipe."""
     return subprocess.run(
-        ["sh", "-c", line], capture_output=True, text=True, timeout=60, check=False
+        ["bash", "-o", "pipefail", "-c", line],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
 
 @pytest.mark.parametrize("args", ["--help", "--version", "::1 -n 0 --json"])
 @pytest.mark.parametrize("redirect", [">/dev/full", ">&-"])
 def test_no_output_of_a_parser_crashes(args, redirect):
-    line = f'exec "{sys.executable}" -m mrc.cli.send {args} {redirect}'
-    done = subprocess.run(
-        ["sh", "-c", line], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = shell(f'exec "{sys.executable}" -m mrc.cli.send {args} {redirect}')
     assert "Traceback" not in done.stderr
-    told = "stdout: No space left on device" in done.stderr
-    assert told is (redirect == ">/dev/full" and "json" not in args)
-    assert done.returncode == (Exit.ENVIRONMENT if told else Exit.USAGE if "-n 0" in args else 0)
+    told = "stdout: " in done.stderr
+    assert told is ("json" not in args)
+    assert done.returncode == (Exit.ENVIRONMENT if told else Exit.USAGE)
 
 
-def test_a_full_disk_is_told(capsys):
-    done = command(">/dev/full")
+@pytest.mark.parametrize("program", COMMANDS)
+@pytest.mark.parametrize(
+    ("redirect", "code", "says"),
+    [
+        (">/dev/full", 4, "No space left on device"),
+        (">&-", 4, "it is closed"),
+        (">&1 " + NOBODY, 130, "nobody reads it any more"),
+    ],
+)
+def test_what_stdout_does_not_take_is_an_error_of_every_command(program, redirect, code, says):
+    module, args = COMMANDS[program]
+    waits = "sleep 0.3; " if "|" in redirect else ""  # until nobody reads
+    done = shell(f'{{ {waits}exec "{sys.executable}" -m {module} {args}; }} {redirect}')
+    assert done.returncode == code
+    assert done.stderr.splitlines()[-1] == f"{program}: stdout: {says}"
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("module", ["mrc.cli.lab", "mrc.sim"])
+def test_so_is_a_help_that_nobody_can_read(module):
+    done = shell(f'exec "{sys.executable}" -m {module} --help >/dev/full')
     assert done.returncode == Exit.ENVIRONMENT
     assert "stdout: No space left on device" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
-def test_a_closed_stdout_is_no_crash():
-    done = command(">&-")
-    assert done.returncode == Exit.PEER
-    assert done.stderr == "mrc-send: ::1 port 1: Connection refused\n"
+def test_nothing_is_sent_whose_report_nobody_would_see():
+    done = shell(f'exec "{sys.executable}" -m mrc.cli.send ::1 -p 1 --json >&-')
+    assert done.stderr == "mrc-send: stdout: it is closed\n"

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Faults on the command line of mrc-send, outside of any lab."""
 
+import dataclasses
+
 import pytest
 
 from mrc.cli import inlab, send
 from mrc.cli.exits import CliError
 from mrc.cli.options import parse_recv, parse_send
+from mrc.fabric import FabricShape
+from mrc.lab.plan import FabricSpec
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +46,25 @@ def test_what_makes_no_sense_is_said_at_once(argv, says):
         parse_send(["::1", *argv.split()])
 
 
+@pytest.mark.parametrize(
+    ("argv", "idle"),
+    [
+        ("--heal @5s", ["heal all@5s"]),
+        ("--fail p1.t1.2@3s --heal @5s", []),
+        ("--fail p1.t1.2@3s --heal p1.t1.1@5s", ["heal p1.t1.1@5s"]),
+        ("--fail p1.t1.2@6s --heal @5s", ["heal all@5s"]),
+        ("--fail p1.t1.2@3s..4s --heal @5s", ["heal all@5s"]),
+        ("--fail p1.t1.2@3s --heal @5s --heal plane1@6s", ["heal plane1@6s"]),
+        ("--heal @6s --fail p1.t1.2@3s --heal p1.t1.2@5s", ["heal all@6s"]),
+        ("--loss ev1:5% --heal @5s", []),
+    ],
+)
+def test_a_heal_that_ends_nothing_of_the_run_is_known(argv, idle):
+    script = parse_send(["::1", *argv.split()]).faults
+    found = inlab.idle_heals(script, FabricShape(planes=2, t1=2, hosts=2), (0, 1))
+    assert [str(fault) for fault in found] == idle
+
+
 def test_outside_of_a_lab_they_are_refused_and_the_way_in_is_shown(capsys):
     assert send.main(["::1", "--fail", "p1.t1.2@3s"]) == 1
     said = capsys.readouterr().err
@@ -68,7 +91,8 @@ def test_the_help_names_them(capsys):
 def test_paths_are_those_of_the_lab_unless_others_are_wanted(monkeypatch, argv, profile):
     def ask(lab, op, src=0, dst=0, mode="udp"):
         if op == "status":
-            return {"hosts": {"h1": "fd00::1", "h2": "fd00::2"}}
+            spec = dataclasses.asdict(FabricSpec())
+            return {"hosts": {"h1": "fd00::1", "h2": "fd00::2"}, "spec": spec}
         return {"file": f"h{src + 1}-h{dst + 1}.{mode}"}
 
     monkeypatch.setattr(inlab, "surroundings", lambda: (None, "h1"))

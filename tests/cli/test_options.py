@@ -6,9 +6,11 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 
 import pytest
 
+from mrc.cli import files
 from mrc.cli.exits import CliError, Exit
 from mrc.cli.options import parse_recv, parse_send
 from mrc.cli.parser import recv_parser, send_parser, version
@@ -180,8 +182,8 @@ def test_derived_defaults(args, size, seconds):
         ("h --sweep 1:3G", "at most"),
         ("h -i 0.001", "0.01"),
         ("h --file /nonexistent/x", "No such file"),
-        ("h --file /dev/null", "not a regular file"),
-        ("h --file /etc", "Is a directory"),
+        ("h --file /dev/null", "is a character device, not a regular file"),
+        ("h --file /etc", "is a directory, not a regular file"),
         ("h --file /etc/hostname -t 3", "whole files"),
         ("h --file /etc/hostname --no-verify", "always verified"),
         ("h --seed -1", "outside"),
@@ -200,6 +202,31 @@ def test_what_the_sender_refuses(args, words):
     with pytest.raises(CliError, match=words) as caught:
         parse_send(args.split())
     assert caught.value.code == Exit.USAGE
+
+
+@pytest.mark.parametrize("option", ["--file", "--ev-profile"])
+def test_a_fifo_is_refused_and_not_waited_for(tmp_path, option):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with pytest.raises(CliError, match=f"{option} {fifo}: is a FIFO") as caught:
+        parse_send(["h", option, str(fifo)])
+    assert caught.value.code == Exit.USAGE
+
+
+def test_a_pipe_of_the_shell_may_be_an_ev_profile():
+    """`--ev-profile <(command)` is a FIFO too, but one that has a writer, and no name."""
+    near, far = os.pipe()
+    with os.fdopen(near), os.fdopen(far):
+        assert parse_send(["h", "--ev-profile", f"/dev/fd/{near}"]).common.ev_profile
+
+
+def test_a_file_that_was_replaced_by_a_fifo_is_not_waited_for(tmp_path):
+    """Between the command line and its turn; and a device is not opened at all."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with pytest.raises(CliError, match="is a FIFO") as caught:
+        files._open(str(fifo))
+    assert caught.value.code == Exit.FAILED
 
 
 def test_a_fault_may_be_late_where_messages_end_the_run():

@@ -24,7 +24,6 @@ from hypothesis import strategies as st
 from mrc.cli.exits import CliError, Exit, from_exception
 from mrc.cli.flow import CreditReturn
 from mrc.cli.histogram import LatencyHistogram
-from mrc.cli.measure import Progress
 from mrc.cli.output import JsonOutput, Lines, dumps
 from mrc.cli.pattern import Pattern
 from mrc.cli.protocol import StreamResult, TestParams
@@ -107,55 +106,6 @@ def test_neighbouring_messages_and_lanes_differ():
 def test_messages_longer_than_a_tile():
     pattern = Pattern(2, 40 << 20)
     assert len(pattern.block) >= pattern.offset(65520) + (40 << 20)
-
-
-# -- progress
-
-
-class Clock:
-    """time.monotonic_ns by hand."""
-
-    def __init__(self) -> None:
-        self.ms = 1000
-
-    def __call__(self) -> int:
-        return self.ms * 1_000_000
-
-
-async def test_longest_gap_counts_from_sight_to_sight(monkeypatch):
-    clock, count = Clock(), 0
-    monkeypatch.setattr("mrc.cli.measure.time.monotonic_ns", clock)
-    progress = Progress(lambda: count)
-    for ms, total in (
-        (1010, 0),
-        (1014, 5),
-        (1018, 9),
-        (1022, 9),
-        (1068, 9),
-        (1072, 10),
-        (1076, 12),
-        (1150, 12),
-    ):
-        clock.ms, count = ms, total
-        progress.look()
-    progress.stop()
-    assert progress.longest_gap_ns == (1072 - 1018) * 1_000_000
-    assert progress.resolution_ns == (1150 - 1076) * 1_000_000
-    assert progress.seconds == pytest.approx((1076 - 1010) / 1000)
-    assert progress.bytes == 12
-
-
-@pytest.mark.parametrize(("aborted", "gap_ms"), [(False, 10), (True, 500)])
-async def test_silence_at_the_end_counts_after_an_abort(monkeypatch, aborted, gap_ms):
-    clock, count = Clock(), 0
-    monkeypatch.setattr("mrc.cli.measure.time.monotonic_ns", clock)
-    progress = Progress(lambda: count)
-    for count in (1, 2):  # noqa: B007 - read by the progress
-        clock.ms += 10
-        progress.look()
-    clock.ms += 500
-    progress.stop(aborted)
-    assert progress.longest_gap_ns == gap_ms * 1_000_000
 
 
 # -- JSON

@@ -140,12 +140,6 @@ def test_an_interrupt_ends_it_with_its_own_code(tiny):
     assert err.decode() == "mrc.sim: stopped\n"
 
 
-def test_nobody_reads(tiny):
-    command = f"{sys.executable} -m mrc.sim --list | head -1 >/dev/null; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("0\n", "")
-
-
 def examples():
     """Scenario files in help and pages."""
     docs = Path(__file__).resolve().parents[2] / "docs"
