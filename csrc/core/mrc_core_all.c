@@ -25,6 +25,7 @@
 #include "mrc_nscc.c"
 #include "mrc_emit.c"
 #include "mrc_resp.c"
+#include "mrc_resp_due.c"
 #include "mrc_resp_imm.c"
 #include "mrc_resp_tx.c"
 #include "mrc_req.c"

@@ -31,7 +31,8 @@ struct mrc_env {
     bool service_time;     /* reflected timestamps are moved by our dwell time (H11) */
     uint8_t tclass_no_trim;
     struct mrc_async async;
-    struct mrc_pool pool; /* of what QPs need only while they are busy */
+    struct mrc_pool pool;    /* of what QPs need only while they are busy: to send, ... */
+    struct mrc_pool rx_pool; /* ... and to receive. Apart, for what is received others decide */
 };
 
 /* One per QP: where its packets go, unless their plane has addresses of its own. */

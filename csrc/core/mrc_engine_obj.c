@@ -4,7 +4,12 @@
 #include "mrc_engine_int.h"
 
 enum { MRC_ENGINE_MAX = 1 << 16, MRC_CQ_MAX = 1 << 16 };
-enum { ENG_POOL_QP = 64, ENG_POOL_MIN = 256, ENG_POOL_MAX = 4096 }; /* units */
+enum {
+    ENG_POOL_QP = 64,
+    ENG_POOL_MIN = 256,
+    ENG_POOL_MAX = 4096,
+    ENG_RX_POOL_MIN = 1024
+}; /* units */
 
 static uint32_t eng_bits(uint32_t n)
 {
@@ -44,7 +49,14 @@ static uint32_t eng_pool_units(const struct mrc_engine_cfg *c)
     return mrc_min32(c->qp_max < 4 ? ENG_POOL_MIN : c->qp_max * ENG_POOL_QP, ENG_POOL_MAX);
 }
 
-/* All but the pool. */
+/* A QP may have half of it: all early immediates that may be agreed on, and more. */
+static uint32_t eng_rx_pool_units(const struct mrc_engine_cfg *c)
+{
+    const uint32_t units = eng_pool_units(c);
+    return c->pool_kib != 0 || units > ENG_RX_POOL_MIN ? units : ENG_RX_POOL_MIN;
+}
+
+/* All but the pools. */
 static size_t eng_tables(const struct mrc_engine_cfg *c)
 {
     return mrc_align(sizeof(struct mrc_engine)) + mrc_align(mrc_mr_bytes(c->mr_max)) +
@@ -80,7 +92,10 @@ static void eng_classes(struct mrc_env *env, const struct mrc_engine_cfg *c)
 
 size_t mrc_engine_size(const struct mrc_engine_cfg *c)
 {
-    return eng_cfg_ok(c) ? eng_tables(c) + mrc_pool_bytes(eng_pool_units(c)) : 0;
+    if (!eng_cfg_ok(c))
+        return 0;
+    return eng_tables(c) + mrc_align(mrc_pool_bytes(eng_pool_units(c))) +
+           mrc_pool_bytes(eng_rx_pool_units(c));
 }
 
 struct mrc_engine *mrc_engine_init(void *mem, const struct mrc_engine_cfg *c, mrc_ns now)
@@ -89,9 +104,11 @@ struct mrc_engine *mrc_engine_init(void *mem, const struct mrc_engine_cfg *c, mr
         return NULL;
     uint8_t *m = mem;
     memset(mem, 0, eng_tables(c)); /* the rest is not touched before it is lent */
-    struct mrc_pool *const pool = &((struct mrc_engine *)mem)->env.pool;
-    mrc_pool_init(pool, m + eng_tables(c), eng_pool_units(c));
     struct mrc_engine *e = mem;
+    uint8_t *const pools = m + eng_tables(c);
+    mrc_pool_init(&e->env.pool, pools, eng_pool_units(c));
+    mrc_pool_init(&e->env.rx_pool, pools + mrc_align(mrc_pool_bytes(eng_pool_units(c))),
+                  eng_rx_pool_units(c));
     m += mrc_align(sizeof *e);
     e->cfg = *c;
     e->now = now;

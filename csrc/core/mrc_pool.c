@@ -116,3 +116,10 @@ void mrc_pool_give(struct mrc_pool *p, void *block, uint8_t order)
     memcpy(block, &p->back[order], sizeof p->back[order]);
     p->back[order] = block;
 }
+
+bool mrc_pool_fair(const struct mrc_pool *p, uint32_t keeps, uint32_t returns, uint8_t order)
+{
+    const uint32_t block = (uint32_t)1 << order;
+    const uint32_t used = p->used - returns + block;
+    return used <= p->units && keeps + block <= p->units - used;
+}

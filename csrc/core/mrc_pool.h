@@ -31,5 +31,8 @@ uint8_t mrc_pool_order(size_t bytes);
 /* A block, its content arbitrary; NULL: none is left. */
 void *mrc_pool_take(struct mrc_pool *p, uint8_t order);
 void mrc_pool_give(struct mrc_pool *p, void *block, uint8_t order);
+/* May one who keeps so many units, and gives so many back for it, have a block as well? None may
+ * hold more than he leaves free, where peers decide how much is asked for. */
+bool mrc_pool_fair(const struct mrc_pool *p, uint32_t keeps, uint32_t returns, uint8_t order);
 
 #endif

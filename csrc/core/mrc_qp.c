@@ -12,7 +12,7 @@ size_t mrc_qp_bytes(const struct mrc_qp_init *i)
     const uint32_t window = (uint32_t)i->mpr_max * MRC_MPR_UNIT;
     return mrc_align(sizeof(struct mrc_qp)) +
            mrc_align(mrc_req_bytes(window, i->sq_depth, i->ev_max)) +
-           mrc_align(mrc_resp_bytes(window, i->rq_depth, i->max_wimm_dest));
+           mrc_align(mrc_resp_bytes(window, i->rq_depth));
 }
 
 struct mrc_qp *mrc_qp_init_at(void *mem, struct mrc_env *env, const struct mrc_qp_init *init,

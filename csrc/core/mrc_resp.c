@@ -9,11 +9,10 @@ enum {
 
 /* ---- creation ---- */
 
-size_t mrc_resp_bytes(uint32_t window_max, uint32_t rq_depth, uint16_t wimm_max)
+size_t mrc_resp_bytes(uint32_t window_max, uint32_t rq_depth)
 {
     return mrc_align(mrc_rxtrack_bytes(window_max)) +
-           mrc_align(mrc_pow2(rq_depth) * sizeof(uint64_t)) +
-           mrc_align((size_t)wimm_max * sizeof(struct mrc_imm_stash));
+           mrc_align(mrc_pow2(rq_depth) * sizeof(uint64_t));
 }
 
 void mrc_resp_init(struct mrc_resp *r, void *mem, uint32_t window_max, uint32_t rq_depth,
@@ -25,8 +24,10 @@ void mrc_resp_init(struct mrc_resp *r, void *mem, uint32_t window_max, uint32_t 
     m += mrc_align(mrc_rxtrack_bytes(window_max));
     r->rq = (uint64_t *)(void *)m;
     r->rq_mask = mrc_pow2(rq_depth) - 1;
-    m += mrc_align((r->rq_mask + 1) * sizeof(uint64_t));
-    r->stash = (struct mrc_imm_stash *)(void *)m;
+    r->due = r->due_own;
+    r->nack = r->nack_own;
+    r->due_mask = MRC_DUE_OWN - 1;
+    r->stash = r->stash_own;
     r->stash_max = wimm_max;
     mrc_path_cursor_init(&r->cursor, seed);
 }
@@ -34,6 +35,7 @@ void mrc_resp_init(struct mrc_resp *r, void *mem, uint32_t window_max, uint32_t 
 void mrc_resp_start(struct mrc_resp *r, struct mrc_psn rq_psn, uint32_t window,
                     uint32_t sack_threshold_bytes, uint16_t max_wimm_dest)
 {
+    MRC_ASSERT(r->lent == 0);
     mrc_rxtrack_start(&r->rx, rq_psn, window);
     r->due_head = r->due_tail = 0;
     r->nack_head = r->nack_tail = 0;
@@ -60,6 +62,8 @@ void mrc_resp_release(struct mrc_resp *r, struct mrc_env *env)
     env->rx.ooo_used -= r->rx.ooo_count;
     env->rx.imm_used -= r->stash_count;
     r->stash_count = 0;
+    mrc_resp_imm_narrow(r, env);
+    mrc_resp_due_narrow(r, env);
 }
 
 void mrc_resp_set_threshold(struct mrc_resp *r, uint32_t bytes)
@@ -68,28 +72,6 @@ void mrc_resp_set_threshold(struct mrc_resp *r, uint32_t bytes)
 }
 
 /* ---- what becomes due ---- */
-
-static bool resp_plain(const struct mrc_sack_due *d)
-{
-    return d->mark == MRC_MARK_NONE && !d->rtx && !d->pr;
-}
-
-/* A SACK is a snapshot taken when it leaves, so triggers of one burst share one, unless they carry
- * news of their own: a mark, a retransmission echo, a probe's answer. */
-static void resp_sack_due(struct mrc_resp *r, const struct mrc_sack_due *d)
-{
-    struct mrc_sack_due *newest = &r->due[(r->due_tail - 1) % MRC_DUE_RING];
-    r->sack_trigger_bytes = 0;
-    if (r->due_head != r->due_tail && resp_plain(newest) && !d->pr) {
-        *newest = *d;
-        return;
-    }
-    if (r->due_tail - r->due_head == MRC_DUE_RING) {
-        *newest = *d; /* full: the snapshot is what matters most */
-        return;
-    }
-    r->due[r->due_tail++ % MRC_DUE_RING] = *d;
-}
 
 /* Only a timestamp whose unit is ours may be corrected by our dwell time (H22). */
 static struct mrc_sack_due resp_trigger(const struct mrc_resp_ctx *c, const struct mrc_pkt *p,
@@ -105,18 +87,16 @@ static struct mrc_sack_due resp_trigger(const struct mrc_resp_ctx *c, const stru
     return d;
 }
 
-static void resp_nack_due(struct mrc_resp *r, const struct mrc_resp_ctx *c, const struct mrc_pkt *p,
-                          uint32_t ev, uint8_t reason)
+void mrc_resp_nack(struct mrc_resp *r, const struct mrc_resp_ctx *c, const struct mrc_pkt *p,
+                   uint32_t ev, uint8_t reason)
 {
-    if (r->nack_tail - r->nack_head == MRC_NACK_RING)
-        return; /* the requestor's timer finds it */
     const struct mrc_nack_due d = {.psn = mrc_psn(p->psn),
                                    .ev = ev,
                                    .timestamp = p->tx_timestamp,
                                    .arrived = mrc_timestamp(c->now),
                                    .reason = reason,
                                    .timed = (p->ts || p->opcode == MRC_OP_PROBE) && !p->tsr};
-    r->nack[r->nack_tail++ % MRC_NACK_RING] = d;
+    mrc_resp_due_nack(r, c->env, &d);
 }
 
 /* From here on no transport ACK may leave: cack can have passed what is refused (field report
@@ -154,7 +134,7 @@ static void resp_duplicate(struct mrc_resp *r, const struct mrc_resp_ctx *c,
     if (far && !p->a && r->stale_duplicates++ % MRC_STALE_DUP_PERIOD != 0)
         return; /* H35; with A it asks for a lost transport ACK, which must not fail (H16) */
     const struct mrc_sack_due d = resp_trigger(c, p, ev, mark);
-    resp_sack_due(r, &d);
+    mrc_resp_due_sack(r, c->env, &d);
     if (!p->a)
         return;
     if (mrc_psn_after(psn, r->rx.cack)) { /* answered when cack gets there */
@@ -200,7 +180,7 @@ static inline void resp_ack_policy(struct mrc_resp *r, const struct mrc_resp_ctx
     if (!resp_triggers(r, p, mark))
         return;
     const struct mrc_sack_due d = resp_trigger(c, p, ev, mark);
-    resp_sack_due(r, &d);
+    mrc_resp_due_sack(r, c->env, &d);
 }
 
 /* B.3, no room: what would be needed of which there is none. What comes next in order needs
@@ -227,7 +207,7 @@ static bool resp_room(struct mrc_resp *r, const struct mrc_resp_ctx *c, const st
         return true;
     }
     c->env->drops[why]++;
-    resp_nack_due(r, c, p, ev, reason);
+    mrc_resp_nack(r, c, p, ev, reason);
     return false;
 }
 
@@ -312,7 +292,7 @@ static void resp_beyond(struct mrc_resp *r, const struct mrc_resp_ctx *c, const 
         r->gap_psn = due;
         about.psn = due.v;
     }
-    resp_nack_due(r, c, &about, ev, MRC_NACK_PSN_OOR_WINDOW);
+    mrc_resp_nack(r, c, &about, ev, MRC_NACK_PSN_OOR_WINDOW);
 }
 
 enum mrc_resp_result mrc_resp_data(struct mrc_resp *r, const struct mrc_resp_ctx *c,
@@ -390,7 +370,7 @@ void mrc_resp_trimmed(struct mrc_resp *r, const struct mrc_resp_ctx *c, const st
         return;
     case MRC_RX_OOR_WINDOW: resp_beyond(r, c, p, ev); return;
     case MRC_RX_NEW:
-        resp_nack_due(r, c, p, ev, lasthop ? MRC_NACK_TRIMMED_LASTHOP : MRC_NACK_TRIMMED);
+        mrc_resp_nack(r, c, p, ev, lasthop ? MRC_NACK_TRIMMED_LASTHOP : MRC_NACK_TRIMMED);
         return;
     }
 }
@@ -410,7 +390,7 @@ void mrc_resp_broken(struct mrc_resp *r, const struct mrc_resp_ctx *c, const str
 void mrc_resp_probe(struct mrc_resp *r, const struct mrc_resp_ctx *c, const struct mrc_pkt *p,
                     uint32_t ev, bool ce)
 {
-    if (r->due_tail - r->due_head >= MRC_DUE_RING / 2) {
+    if (!mrc_resp_due_probe(r, c->env)) {
         c->env->drops[MRC_DROP_PROBE_RATE]++;
         return;
     }
@@ -420,7 +400,7 @@ void mrc_resp_probe(struct mrc_resp *r, const struct mrc_resp_ctx *c, const stru
     d.rtx = false;
     d.pr = true;
     d.timed = !p->tsr;
-    resp_sack_due(r, &d);
+    mrc_resp_due_sack(r, c->env, &d);
 }
 
 void mrc_resp_refuse(struct mrc_resp *r, const struct mrc_resp_ctx *c, const struct mrc_pkt *p,
@@ -434,6 +414,6 @@ void mrc_resp_refuse(struct mrc_resp *r, const struct mrc_resp_ctx *c, const str
         struct mrc_pkt about = *p;
         if (p->opcode == MRC_OP_PROBE) /* has no PSN of its own; name one the peer knows */
             about.psn = r->rx.cack.v;
-        resp_nack_due(r, c, &about, ev, MRC_NACK_UNEXP_EVENT);
+        mrc_resp_nack(r, c, &about, ev, MRC_NACK_UNEXP_EVENT);
     }
 }

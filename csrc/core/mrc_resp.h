@@ -3,6 +3,7 @@
  * rx only marks what is due; tx emits it. Never includes the requester.
  *
  *   mrc_resp.c      packets in: verdict, placement, what becomes due
+ *   mrc_resp_due.c  what is due, and waits for the next turn of sending
  *   mrc_resp_imm.c  immediates and receives: order, limits, delivery (B.8)
  *   mrc_resp_tx.c   packets out: SACK, NACK, transport ACK (B.4, B.6, B.7) */
 #ifndef MRC_RESP_H
@@ -12,7 +13,12 @@
 #include "mrc_rxev.h"
 #include "mrc_rxtrack.h"
 
-enum { MRC_DUE_RING = 32, MRC_NACK_RING = 32 };
+enum {
+    MRC_DUE_RING = 32,  /* SACKs, and */
+    MRC_NACK_RING = 32, /* NACKs that may be due at a time */
+    MRC_DUE_OWN = 8,    /* of each, without borrowing (ADR 129) */
+    MRC_STASH_OWN = 8,  /* the same for immediates that wait: one less, and the next in order */
+};
 
 /* A SACK that is due, and because of which packet (B.4). */
 struct mrc_sack_due {
@@ -48,8 +54,9 @@ struct mrc_imm_stash {
 
 struct mrc_resp {
     struct mrc_rxtrack rx;
-    struct mrc_sack_due due[MRC_DUE_RING];
-    struct mrc_nack_due nack[MRC_NACK_RING];
+    struct mrc_sack_due *due;  /* two rings of equal length: due_own and nack_own, ... */
+    struct mrc_nack_due *nack; /* ... or in a block that is borrowed */
+    uint32_t due_mask;
     uint32_t due_head;
     uint32_t due_tail;
     uint32_t nack_head;
@@ -69,7 +76,9 @@ struct mrc_resp {
     uint32_t rq_mask;
     uint32_t rq_head;
     uint32_t rq_tail;
-    struct mrc_imm_stash *stash;
+    struct mrc_imm_stash *stash; /* in order of their PSNs: stash_own, or a block borrowed */
+    uint8_t stash_order;         /* of that block */
+    uint32_t lent;               /* units of the engine's rx_pool */
     uint16_t stash_max;
     uint16_t stash_count;
     uint16_t max_wimm_dest;
@@ -80,6 +89,9 @@ struct mrc_resp {
     struct mrc_rxev rxev;
     bool gap_told;          /* mode rc: the PSN that is due has been NACKed, ... */
     struct mrc_psn gap_psn; /* ... this one */
+    struct mrc_sack_due due_own[MRC_DUE_OWN];
+    struct mrc_nack_due nack_own[MRC_DUE_OWN];
+    struct mrc_imm_stash stash_own[MRC_STASH_OWN];
 };
 
 enum {
@@ -104,9 +116,10 @@ enum mrc_resp_result {
     MRC_RESP_FATAL, /* a NAK is due and the QP must go to ERR */
 };
 
-size_t mrc_resp_bytes(uint32_t window_max, uint32_t rq_depth, uint16_t wimm_max);
+size_t mrc_resp_bytes(uint32_t window_max, uint32_t rq_depth);
 void mrc_resp_init(struct mrc_resp *r, void *mem, uint32_t window_max, uint32_t rq_depth,
                    uint16_t wimm_max, uint64_t seed);
+/* Nothing is borrowed. */
 void mrc_resp_start(struct mrc_resp *r, struct mrc_psn rq_psn, uint32_t window,
                     uint32_t sack_threshold_bytes, uint16_t max_wimm_dest);
 
@@ -143,7 +156,25 @@ int mrc_resp_post_recv(struct mrc_resp *r, const uint64_t *wr_id, int n); /* -> 
 /* Next posted receive, for flushing; false when none. */
 bool mrc_resp_take_recv(struct mrc_resp *r, uint64_t *wr_id);
 
-/* ---- between the three files ---- */
+/* ---- between the files ---- */
+
+/* A block of the engine's rx_pool, for one that is given back; returns: its units, 0: none. NULL:
+ * no more for this QP. */
+void *mrc_resp_borrow(struct mrc_resp *r, struct mrc_env *env, uint32_t returns, uint8_t order);
+void mrc_resp_return(struct mrc_resp *r, struct mrc_env *env, void *block, uint8_t order);
+
+/* A SACK is a snapshot taken when it leaves, so triggers of one burst share one, unless they carry
+ * news of their own: a mark, a retransmission echo, a probe's answer. */
+void mrc_resp_due_sack(struct mrc_resp *r, struct mrc_env *env, const struct mrc_sack_due *d);
+/* Is there room for the answer to a probe, beside as many SACKs? */
+bool mrc_resp_due_probe(struct mrc_resp *r, struct mrc_env *env);
+void mrc_resp_due_nack(struct mrc_resp *r, struct mrc_env *env, const struct mrc_nack_due *d);
+/* Give back what is borrowed for what is due; of that the oldest stay. */
+void mrc_resp_due_narrow(struct mrc_resp *r, struct mrc_env *env);
+
+/* This packet is refused: a NACK becomes due. */
+void mrc_resp_nack(struct mrc_resp *r, const struct mrc_resp_ctx *c, const struct mrc_pkt *p,
+                   uint32_t ev, uint8_t reason);
 
 /* A NAK becomes due; the QP is over. */
 enum mrc_resp_result mrc_resp_nak(struct mrc_resp *r, const struct mrc_resp_ctx *c,
@@ -152,6 +183,8 @@ enum mrc_resp_result mrc_resp_nak(struct mrc_resp *r, const struct mrc_resp_ctx 
 /* May this immediate be taken in? False: *out says whether that ends the QP. */
 bool mrc_resp_imm_admit(struct mrc_resp *r, const struct mrc_resp_ctx *c, const struct mrc_pkt *p,
                         uint32_t ev, enum mrc_resp_result *out);
+/* Few wait: give back what is borrowed for many. */
+void mrc_resp_imm_narrow(struct mrc_resp *r, struct mrc_env *env);
 void mrc_resp_imm_stash(struct mrc_resp *r, const struct mrc_resp_ctx *c, const struct mrc_pkt *p);
 /* All before them has arrived, cack has not moved: how long are their messages? */
 void mrc_resp_imm_measure(struct mrc_resp *r, const struct mrc_resp_ctx *c);

@@ -43,6 +43,45 @@ static bool imm_too_many(const struct mrc_resp *r, uint16_t rqmsn)
     return r->rqmsn_known && (uint16_t)(rqmsn - r->rqmsn_done) > r->max_wimm_dest;
 }
 
+static uint32_t imm_room(const struct mrc_resp *r)
+{
+    if (r->stash == r->stash_own)
+        return MRC_STASH_OWN;
+    return ((uint32_t)MRC_POOL_UNIT << r->stash_order) / sizeof *r->stash;
+}
+
+static void imm_move(struct mrc_resp *r, struct mrc_env *env, struct mrc_imm_stash *to)
+{
+    struct mrc_imm_stash *const from = r->stash;
+    memcpy(to, from, r->stash_count * sizeof *to);
+    if (from != r->stash_own)
+        mrc_resp_return(r, env, from, r->stash_order);
+    r->stash = to;
+}
+
+/* A place in the stash. The last one is for that whose turn it is, which goes at once: so however
+ * little is lent, it never has to wait. */
+static bool imm_widen(struct mrc_resp *r, struct mrc_env *env, struct mrc_psn psn)
+{
+    if (r->stash_count + 1u < imm_room(r) || mrc_psn_diff(psn, r->rx.cack) == 1)
+        return true;
+    const bool lent = r->stash != r->stash_own;
+    const uint8_t order = lent ? (uint8_t)(r->stash_order + 2) : 0;
+    struct mrc_imm_stash *const to =
+        mrc_resp_borrow(r, env, lent ? (uint32_t)1 << r->stash_order : 0, order);
+    if (to == NULL)
+        return false;
+    imm_move(r, env, to);
+    r->stash_order = order;
+    return true;
+}
+
+void mrc_resp_imm_narrow(struct mrc_resp *r, struct mrc_env *env)
+{
+    if (r->stash != r->stash_own && r->stash_count <= MRC_STASH_OWN / 2)
+        imm_move(r, env, r->stash_own);
+}
+
 bool mrc_resp_imm_admit(struct mrc_resp *r, const struct mrc_resp_ctx *c, const struct mrc_pkt *p,
                         uint32_t ev, enum mrc_resp_result *out)
 {
@@ -54,6 +93,11 @@ bool mrc_resp_imm_admit(struct mrc_resp *r, const struct mrc_resp_ctx *c, const 
     }
     if (imm_too_many(r, p->rqmsn)) {
         *out = mrc_resp_nak(r, c, psn, MRC_AETH_NAK_INVALID_REQUEST, ev, MRC_DROP_WIMM_LIMIT);
+        return false;
+    }
+    if (!imm_widen(r, c->env, psn)) {
+        c->env->drops[MRC_DROP_NO_BUFFER]++;
+        mrc_resp_nack(r, c, p, ev, MRC_NACK_NO_PKT_BUFFER);
         return false;
     }
     return true;
@@ -123,6 +167,7 @@ enum mrc_resp_result mrc_resp_imm_deliver(struct mrc_resp *r, const struct mrc_r
         r->stash_count = (uint16_t)(r->stash_count - n);
         c->env->rx.imm_used -= n;
         memmove(r->stash, r->stash + n, r->stash_count * sizeof *r->stash);
+        mrc_resp_imm_narrow(r, c->env);
     }
     return result;
 }

@@ -64,7 +64,7 @@ static void resp_put_mpr(struct mrc_resp *r, const struct mrc_resp_ctx *c, struc
 
 static void resp_build_sack(struct mrc_resp *r, const struct mrc_resp_ctx *c, struct mrc_pkt *p)
 {
-    struct mrc_sack_due *due = &r->due[r->due_head % MRC_DUE_RING];
+    struct mrc_sack_due *due = &r->due[r->due_head & r->due_mask];
     const struct mrc_sack_due d = *due;
     const struct mrc_sack_map map = mrc_rxtrack_sack(&r->rx);
     p->opcode = MRC_OP_SACK;
@@ -98,7 +98,7 @@ static void resp_build_sack(struct mrc_resp *r, const struct mrc_resp_ctx *c, st
 
 static void resp_build_nack(struct mrc_resp *r, const struct mrc_resp_ctx *c, struct mrc_pkt *p)
 {
-    const struct mrc_nack_due d = r->nack[r->nack_head++ % MRC_NACK_RING];
+    const struct mrc_nack_due d = r->nack[r->nack_head++ & r->due_mask];
     p->opcode = MRC_OP_NACK;
     p->psn = d.psn.v;
     p->cack_psn = d.psn.v;
@@ -131,8 +131,8 @@ bool mrc_resp_tx(struct mrc_resp *r, const struct mrc_resp_ctx *c, struct mrc_tx
     const bool sack = !nack && r->due_head != r->due_tail;
     if (!sack && !nack && !r->ack_due && !r->nak_due)
         return false;
-    const uint32_t ev = nack   ? r->nack[r->nack_head % MRC_NACK_RING].ev
-                        : sack ? r->due[r->due_head % MRC_DUE_RING].ev
+    const uint32_t ev = nack   ? r->nack[r->nack_head & r->due_mask].ev
+                        : sack ? r->due[r->due_head & r->due_mask].ev
                                : r->ack_ev;
     const uint16_t i = mrc_path_reverse_data(c->path, &r->cursor, ev, c->now); /* D.8 */
     if (i == MRC_EV_NONE)
@@ -145,6 +145,8 @@ bool mrc_resp_tx(struct mrc_resp *r, const struct mrc_resp_ctx *c, struct mrc_tx
         resp_build_sack(r, c, &p);
     else
         resp_build_ack(r, c, &p);
+    if (r->due_head == r->due_tail && r->nack_head == r->nack_tail)
+        mrc_resp_due_narrow(r, c->env);
     mrc_emit(c->env, c->peer, mrc_path_entry(c->path, i), c->env->tclass_control, &p, out);
     return true;
 }

@@ -338,6 +338,7 @@ static void fuzz_check(const struct fuzz *f)
         const bool ended = q->attr.state == MRC_QPS_ERR;   /* and has given it back */
         MRC_ASSERT(l->ooo_used == (ended ? 0 : q->resp.rx.ooo_count));
         MRC_ASSERT(l->imm_used == (ended ? 0u : q->resp.stash_count));
+        MRC_ASSERT(f->r.s[i].e->env.rx_pool.used == q->resp.lent && (!ended || q->resp.lent == 0));
         MRC_ASSERT(q->resp.rx.news_count <= q->resp.rx.ooo_count);
         MRC_ASSERT(q->req.tail - q->req.head <= 16 && q->req.wimm_out <= RIG_WIMM);
         /* A SACK and a transport ACK each, and one more SACK for every arrival above a gap. */
@@ -387,6 +388,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     f.caught_count[0] = f.caught_count[1] = 0;
     const uint8_t how = fuzz_u8(&f);
     rig_open(&f.r, (how & 4) != 0 ? 0xFFFFF0 : 5, how % 3, (how & 8) != 0);
+    for (int i = 0; (how & 16) != 0 && i < 2; i++) { /* little or nothing is lent */
+        struct mrc_pool *const pool = &f.r.s[i].e->env.rx_pool;
+        mrc_pool_init(pool, pool->mem - mrc_align(pool->units), how >> 5);
+    }
     for (int i = 0; i < FUZZ_STEPS && f.left > 0; i++) {
         switch (fuzz_below(&f, 16)) {
         case 0:

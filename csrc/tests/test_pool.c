@@ -84,6 +84,25 @@ TEST(pool__orders_are_the_smallest_that_do)
     CHECK(mrc_pool_order(MRC_MPR_MAX * MRC_MPR_UNIT * sizeof(struct mrc_slot)) < MRC_POOL_ORDERS);
 }
 
+/* Whoever comes next finds half of what is left, and who gives one back for another is judged by
+ * what he will have. */
+TEST(pool_fair__nobody_has_more_than_he_leaves)
+{
+    struct mrc_pool p = {.units = 64};
+    CHECK(mrc_pool_fair(&p, 0, 0, 5) && !mrc_pool_fair(&p, 0, 0, 6));
+    CHECK(!mrc_pool_fair(&p, 1, 0, 5));
+    p.used = 32;
+    CHECK(mrc_pool_fair(&p, 0, 0, 4) && !mrc_pool_fair(&p, 0, 0, 5));
+    CHECK(!mrc_pool_fair(&p, 32, 0, 0)); /* that is his */
+    p.used = 8;
+    CHECK(mrc_pool_fair(&p, 0, 8, 5));
+    CHECK(!mrc_pool_fair(&p, 0, 7, 5));
+    p.used = 64;
+    CHECK(!mrc_pool_fair(&p, 0, 0, 0));
+    const struct mrc_pool none = {.units = 0};
+    CHECK(!mrc_pool_fair(&none, 0, 0, 0));
+}
+
 /* ---- the send-time table ---- */
 
 enum { WINDOW = 512, EVS = 5 };

@@ -255,14 +255,18 @@ static void rx_deliver(struct rx_world *w, size_t n)
 
 static void rx_same_due(const struct mrc_resp *q, const struct mrc_resp *p)
 {
-    for (int i = 0; i < MRC_DUE_RING; i++)
-        CHECK_MEM(&q->due[i], &p->due[i], offsetof(struct mrc_sack_due, timed) + 1);
-    for (int i = 0; i < MRC_NACK_RING; i++)
-        CHECK_MEM(&q->nack[i], &p->nack[i], offsetof(struct mrc_nack_due, timed) + 1);
     CHECK_EQ(q->due_head, p->due_head);
     CHECK_EQ(q->due_tail, p->due_tail);
     CHECK_EQ(q->nack_head, p->nack_head);
     CHECK_EQ(q->nack_tail, p->nack_tail);
+    CHECK_EQ(q->due_mask, p->due_mask);
+    CHECK_EQ(q->lent, p->lent);
+    for (uint32_t i = p->due_head; i != p->due_tail; i++)
+        CHECK_MEM(&q->due[i & q->due_mask], &p->due[i & p->due_mask],
+                  offsetof(struct mrc_sack_due, timed) + 1);
+    for (uint32_t i = p->nack_head; i != p->nack_tail; i++)
+        CHECK_MEM(&q->nack[i & q->due_mask], &p->nack[i & p->due_mask],
+                  offsetof(struct mrc_nack_due, timed) + 1);
     CHECK_EQ(q->ack_due, p->ack_due);
     CHECK_EQ(q->nak_due, p->nak_due);
     CHECK_EQ(q->nak_syndrome, p->nak_syndrome);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Whole connections whose responder is short of something: they slow down, and live (MRC B.3, B.7,
  * B.12, E.6). */
+#include "mrc_engine_int.h"
 #include "world_case.h"
 
 struct pinch {
     uint32_t ooo_max;
     uint32_t imm_max;
+    uint32_t lent; /* units of what receivers borrow; 0: as ever */
     bool dynamic_mpr;
 };
 
@@ -23,9 +25,13 @@ static void pinched(uint64_t seed, struct pinch p, enum mrc_drop why)
     cfg.imm_max = p.imm_max;
     q.dynamic_mpr = p.dynamic_mpr;
     struct world *const w = case_world(&cfg, &q, 9000);
+    struct mrc_pool *const pool = &w->host[1].e->env.rx_pool;
+    if (p.lent != 0)
+        mrc_pool_init(pool, pool->mem - mrc_align(pool->units), p.lent);
     world_load(w, 0, &load);
     world_load(w, 1, &load);
     CHECK(case_finish(w, 20 * MRC_SEC));
+    CHECK_EQ(pool->used, 0);
     CHECK(w->flow[0].completed == 300 && w->flow[1].completed == 300);
     CHECK(!w->flow[0].dead && !w->flow[1].dead);
     CHECK(mrc_engine_drops(w->host[1].e, why) > 0);
@@ -47,6 +53,13 @@ TEST(world_resp__tiny_pool_of_early_immediates)
 {
     for (uint32_t i = 1; i < 4; i++)
         pinched(30 + i, (struct pinch){.imm_max = i}, MRC_DROP_NO_BUFFER);
+}
+
+/* Of one unit nobody may have more than half (ADR 129). */
+TEST(world_resp__nothing_is_lent)
+{
+    for (uint32_t i = 0; i < 3; i++)
+        pinched(40 + i, (struct pinch){.lent = 1}, MRC_DROP_NO_BUFFER);
 }
 
 static void pause_responder(struct world *w, void *arg, uint32_t on)

@@ -60,6 +60,7 @@ struct world_cfg {
         trim_dscp;    /* what a trimmed packet becomes: TRIMMED, TRIMMED_LASTHOP; 0: both in turn */
     uint32_t ooo_max; /* receive budgets and the like, mrc_engine.h */
     uint32_t imm_max;
+    uint32_t pool_kib;
     uint8_t penalty_percent;
     uint8_t icrc_skip_percent;
     bool service_time;

@@ -81,6 +81,7 @@ static void world_host_init(struct world *w, uint32_t host)
         .cc_max = w->cfg.hosts,
         .ooo_max = w->cfg.ooo_max,
         .imm_max = w->cfg.imm_max,
+        .pool_kib = w->cfg.pool_kib,
         .penalty_percent = w->cfg.penalty_percent,
         .icrc_skip_percent = w->cfg.icrc_skip_percent,
         .service_time = w->cfg.service_time,

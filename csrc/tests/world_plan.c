@@ -279,6 +279,8 @@ static void plan_scarcity(struct plan *v)
         c->imm_max = 1 + plan_below(v, 8);
     if (plan_one_in(v, 2))
         c->penalty_percent = (uint8_t)(1 + plan_below(v, 99));
+    if (plan_one_in(v, 2)) /* 1: nothing is lent */
+        c->pool_kib = 1 + plan_below(v, 24);
     /* Nothing but the window keeps a sender from repeating what is refused at once. */
     if (c->cc.kind == MRC_CC_NONE)
         c->cc.kind = MRC_CC_FIXED;
