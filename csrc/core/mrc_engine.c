@@ -64,11 +64,11 @@ struct engine_flow {
     const struct mrc_rx_pkt *last;
     struct mrc_pkt pkt;       /* that, decoded */
     uint32_t begin;           /* its iCRC up to the BTH */
-    struct mrc_qp *untouched; /* has got data since mrc_engine_touch; NULL: none */
+    struct mrc_qp *untouched; /* has got packets since mrc_engine_touch; NULL: none */
 };
 
-/* What data changes of a QP is asked for by the other two doors only: one touch for all data in a
- * row is enough. */
+/* What packets change of a QP is asked for by the other two doors only: one touch for all in a row
+ * is enough. */
 static void engine_flow_end(struct mrc_engine *e, struct engine_flow *f)
 {
     if (f->untouched != NULL)
@@ -76,8 +76,8 @@ static void engine_flow_end(struct mrc_engine *e, struct engine_flow *f)
     f->untouched = NULL;
 }
 
-/* Data came for q, and the last one that is untouched, if any, is q. */
-static void engine_flow_data(struct mrc_engine *e, struct engine_flow *f, struct mrc_qp *q)
+/* A packet came for q, and the last one that is untouched, if any, is q. */
+static void engine_flow_packet(struct mrc_engine *e, struct engine_flow *f, struct mrc_qp *q)
 {
     f->untouched = q;
     if (e->env.cqs.failed > 0) /* the QPs of that queue must not go on */
@@ -228,14 +228,10 @@ static void engine_rx_one(struct mrc_engine *e, struct engine_flow *f, const str
     if (q != f->untouched)
         engine_flow_end(e, f);
     mrc_qp_rx(q, pkt, mrc_wire_ev(p->flow_label, p->sport), ce, now);
-    if ((mrc_opcode_flags(pkt->opcode) & MRC_OPF_DATA) != 0) {
-        engine_flow_data(e, f, q);
+    engine_flow_packet(e, f, q);
+    if ((mrc_opcode_flags(pkt->opcode) & MRC_OPF_DATA) != 0)
         engine_flow_begin(f, q, p, ce);
-        return;
-    }
-    f->untouched = NULL;
-    mrc_engine_touch(e, q);
-    if (q->cc != NULL)
+    else if (q->cc != NULL)
         mrc_sched_wake(e, &e->cc[q->attr.cc]);
 }
 
@@ -262,7 +258,7 @@ static bool engine_rx_next(struct mrc_engine *e, struct engine_flow *f, const st
         return true;
     }
     mrc_qp_rx(f->q, &f->pkt, mrc_wire_ev(p->flow_label, p->sport), false, now);
-    engine_flow_data(e, f, f->q);
+    engine_flow_packet(e, f, f->q);
     if (f->q->attr.state == MRC_QPS_ERR)
         f->q = NULL;
     return true;
@@ -343,8 +339,7 @@ static size_t engine_tx_control(struct mrc_engine *e, struct mrc_tx_pkt *out, si
     for (struct mrc_link *l = e->control.next; l != &e->control && n < max;) {
         struct mrc_qp *q = MRC_LIST_OWNER(l, struct mrc_qp, control);
         l = l->next;
-        while (n < max && mrc_qp_tx_control(q, &out[n], now))
-            n++;
+        n += mrc_qp_tx_control(q, &out[n], max - n, now);
         engine_path_timer(e, q); /* an answer may begin a round of the reverse set (D.8) */
         if (n < max)
             mrc_list_remove(

@@ -58,6 +58,8 @@ void mrc_heap_set(struct mrc_heap *h, struct mrc_heap_node *n, mrc_ns key)
         mrc_heap_remove(h, n);
         return;
     }
+    if (n->key == key && n->pos != 0)
+        return;
     n->key = key;
     if (n->pos == 0) {
         MRC_ASSERT(h->count < h->max);

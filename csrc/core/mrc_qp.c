@@ -206,10 +206,13 @@ bool mrc_qp_control_due(const struct mrc_qp *q)
     return q->path != NULL && mrc_resp_due(&q->resp);
 }
 
-bool mrc_qp_tx_control(struct mrc_qp *q, struct mrc_tx_pkt *out, mrc_ns now)
+size_t mrc_qp_tx_control(struct mrc_qp *q, struct mrc_tx_pkt *out, size_t max, mrc_ns now)
 {
     const struct mrc_resp_ctx c = qp_resp_ctx(q, now);
-    return q->path != NULL && mrc_resp_tx(&q->resp, &c, out);
+    size_t n = 0;
+    while (n < max && mrc_qp_control_due(q) && mrc_resp_tx(&q->resp, &c, &out[n]))
+        n++;
+    return n;
 }
 
 /* The incast degree of the hint: so many QPs will hit one receiver at once, and none knows of the

@@ -84,7 +84,8 @@ void mrc_qp_tick(struct mrc_qp *q, mrc_ns now);
 mrc_ns mrc_qp_deadline(const struct mrc_qp *q);
 
 bool mrc_qp_control_due(const struct mrc_qp *q);
-bool mrc_qp_tx_control(struct mrc_qp *q, struct mrc_tx_pkt *out, mrc_ns now);
+/* Up to max of those, as far as a path can carry them; how many. */
+size_t mrc_qp_tx_control(struct mrc_qp *q, struct mrc_tx_pkt *out, size_t max, mrc_ns now);
 /* Up to max packets; *sent: how many. SENT: all of them, else why not. */
 enum mrc_req_block mrc_qp_tx_data(struct mrc_qp *q, struct mrc_tx_pkt *out, size_t max, mrc_ns now,
                                   size_t *sent);

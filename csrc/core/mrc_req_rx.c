@@ -211,8 +211,13 @@ static uint32_t req_sack_positive(struct mrc_req *r, const struct mrc_req_ctx *c
         /* The original of a packet that was sent again has arrived: the copy was spurious. */
         if (s != NULL && s->rtx > 0 && !k->echo && s->state != MRC_SLOT_ACKED)
             r->tx.spurious++;
-        *ack_news = req_received(r, c, k->ack, k->echo);
-        news += *ack_news ? 1 : 0;
+        if (s != NULL && s->state == MRC_SLOT_INFLIGHT && s->rtx == 0 &&
+            !mrc_psn_after(k->ack, k->cack)) {
+            *ack_news = true; /* it comes with the others up to cack, by the train */
+        } else {
+            *ack_news = req_received(r, c, k->ack, k->echo);
+            news += *ack_news ? 1 : 0;
+        }
     }
     for (uint64_t b = k->bitmap; b != 0; b &= b - 1) {
         const struct mrc_psn psn = mrc_psn_add(k->base, __builtin_ctzll(b));
@@ -420,7 +425,8 @@ enum mrc_wc_status mrc_req_ack(struct mrc_req *r, const struct mrc_req_ctx *c,
     }
     mrc_req_unpark(r, c);
     const uint32_t head = r->head;
-    const bool news = req_received_upto(r, c, psn, psn, false) > 0;
+    const bool news = mrc_psn_after(psn, r->tx.unack) && /* the SACK before it told as much */
+                      req_received_upto(r, c, psn, psn, false) > 0;
     if (news)
         mrc_req_progress(r, c->now);
     if (!req_complete_upto(r, c, psn))

@@ -159,7 +159,8 @@ static void cut_same(const struct cut *k)
         CHECK_EQ(q->req.report_max_ns, p->req.report_max_ns);
         CHECK_EQ(q->attr.state, p->attr.state);
         CHECK_EQ(mrc_engine_deadline(b->e), mrc_engine_deadline(a->e));
-        CHECK_EQ(mrc_engine_tx_pending(b->e), mrc_engine_tx_pending(a->e));
+        /* One may have been told to send what the next packet said had arrived. */
+        CHECK(mrc_engine_tx_pending(a->e) || !mrc_engine_tx_pending(b->e));
         for (uint16_t ev = 0; ev < RIG_EVS; ev++) {
             struct mrc_path_stats s[2];
             memset(s, 0, sizeof s);
