@@ -80,3 +80,28 @@ def test_in_a_host_status_is_of_its_lab(user: User):
     assert '"name": "one"' in user.run(*inside)
     assert '"name": "two"' not in user.run(*inside)
     assert '"name": "two"' in user.run(*inside, "--all")
+
+
+@pytest.mark.parametrize("argv", [(), ("--all",), ("--name", "one")])
+def test_from_inside_of_its_hosts_a_lab_is_not_taken_down(user: User, argv):
+    """Which would end the command that asks, and the shell it was typed in."""
+    for name in ("one", "two"):
+        user.run("up", *SMALL, "--name", name)
+    inside = ("exec", "--name", "one", "h2", "--")
+    said = user.run(*inside, *user.command, "down", *argv, code=1)
+    assert said.startswith("mrc-lab: this is h2 of the lab one, and all that runs in its hosts")
+    bare = ("env", "-u", "MRC_LAB", "-u", "MRC_LAB_HOST", *user.command)
+    assert "h2 of the lab one" in user.run(*inside, *bare, "down", "--name", "one", code=1)
+    assert user.names() == ["one", "two"]
+    assert user.run(*inside, *user.command, "down", "--name", "two") == "two is down\n"
+    assert user.names() == ["one"]
+
+
+def test_what_is_not_there_is_down_already(user: User):
+    assert user.run("down") == "mrc-lab: no lab is up\n"
+    user.run("up", *SMALL)
+    assert user.run("down", "--name", "x") == "mrc-lab: there is no lab named x (up: lab)\n"
+    user.env["MRC_LAB"] = "y"
+    assert user.run("down") == "mrc-lab: there is no lab named y (up: lab)\n"
+    del user.env["MRC_LAB"]
+    assert user.run("down") == "lab is down\n"
