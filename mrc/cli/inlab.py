@@ -16,12 +16,14 @@ from typing import Any
 from mrc.cli.exits import CliError, Exit
 from mrc.cli.labshow import spec_of
 from mrc.cli.options import Common, RecvOptions, SendOptions
+from mrc.cli.output import say
 from mrc.cli.parser import SPORT_BASE
 from mrc.fabric import Fault, FaultKind, settle
 from mrc.fabric.shape import FabricShape
 from mrc.lab.errors import FabricError
 from mrc.lab.remote import Remote, host_number, surroundings
 from mrc.lab.state import Place
+from mrc.units import format_bytes
 
 
 def _ask(lab: Place, op: str, **arguments: Any) -> dict[str, Any]:
@@ -56,8 +58,21 @@ def send_options(options: SendOptions) -> SendOptions:
         return options
     address = said["hosts"].get(f"h{peer + 1}", options.host)
     chosen = options.evs is not None or options.sport_base != SPORT_BASE
-    common = options.common if chosen else _with_profile(options.common, lab, me, peer)
-    return dataclasses.replace(options, host=address, common=common)
+    own = options.common
+    common, fits = (own, None) if chosen else _with_profile(own, lab, me, peer)
+    found = dataclasses.replace(options, host=address, common=common)
+    return found if fits is None else _with_window(found, fits)
+
+
+def _with_window(options: SendOptions, fits: int) -> SendOptions:
+    """With one that the queues of the lab hold, unless another is asked for (ADR 134)."""
+    if options.window is not None or options.cc != "nscc":
+        return options
+    window = max(fits, options.mtu)
+    if options.common.output == "human":
+        text = f"at most {format_bytes(window)} in flight, which the queues of this lab hold"
+        say("mrc-send", f"{text} (--window)")
+    return dataclasses.replace(options, window=window)
 
 
 def recv_options(options: RecvOptions) -> RecvOptions:
@@ -76,7 +91,8 @@ def recv_options(options: RecvOptions) -> RecvOptions:
         return dataclasses.replace(options, common=dataclasses.replace(common, ev_profile=file))
     shape = spec_of(said).shape
     peer = max(others, key=lambda h: shape.path_count(me, h))  # under its own T0 there are fewer
-    return dataclasses.replace(options, common=_with_profile(common, lab, me, peer))
+    common, _ = _with_profile(common, lab, me, peer)
+    return dataclasses.replace(options, common=common)
 
 
 def _hosts(said: dict[str, Any], name: str, peer: str) -> tuple[int, int | None]:
@@ -98,13 +114,16 @@ def _pair(said: dict[str, Any], me: int, peer: int | None) -> tuple[int, int]:
     return me, (me + 1) % len(said["hosts"]) if peer is None or peer == me else peer
 
 
-def _with_profile(common: Common, lab: Place, me: int, peer: int) -> Common:
-    """Those of the lab, each with its plane, unless paths were chosen or only one is used."""
+def _with_profile(common: Common, lab: Place, me: int, peer: int) -> tuple[Common, int | None]:
+    """With the paths of the lab, each with its plane, and the window that fits them.
+
+    As it is, and None, where paths were chosen or only one is used.
+    """
     if not _takes_paths(common) or me == peer:
-        return common
+        return common, None
     mode = "srv6" if common.backend == "raw" else "udp"
-    file = _ask(lab, "profile", src=me, dst=peer, mode=mode)["file"]
-    return dataclasses.replace(common, ev_profile=file)
+    said = _ask(lab, "profile", src=me, dst=peer, mode=mode)
+    return dataclasses.replace(common, ev_profile=said["file"]), said.get("window")
 
 
 def _takes_paths(common: Common) -> bool:

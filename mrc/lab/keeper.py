@@ -27,6 +27,7 @@ from . import userns
 from .counters import read_links
 from .errors import FabricError, FabricUnavailableError, said_of
 from .fabric import Fabric, cleanup_stale
+from .plan import fitting_window
 from .player import Happened, Player, Playing
 from .profile import Mode, answering_profile, answering_rows, ev_profile
 from .remote import MESSAGE_MAX
@@ -219,11 +220,10 @@ class Keeper:
         return {}
 
     def _op_profile(self, _: int, src: int, dst: int, mode: str = "udp") -> dict[str, Any]:
-        """A file with the EV profile by which a host reaches another."""
-        spec = self._fabric.spec
-        return self._file(
-            f"h{src + 1}-h{dst + 1}.{mode}.toml", lambda: ev_profile(spec, src, dst, Mode(mode))
-        )
+        """A file with the EV profile by which a host reaches another; the window that fits."""
+        spec, name = self._fabric.spec, f"h{src + 1}-h{dst + 1}.{mode}.toml"
+        made = self._file(name, lambda: ev_profile(spec, src, dst, Mode(mode)))
+        return {**made, "window": fitting_window(spec)}
 
     def _op_answering(self, _: int, src: int) -> dict[str, Any]:
         """The same by which it answers any other, with headers of its own."""

@@ -134,6 +134,34 @@ class FabricSpec:
         return _shape(self)
 
 
+WINDOW_BYTES = 937_500
+"""What a sender that is told nothing of its fabric may have in flight (ADR 13)."""
+PACKET_BYTES = 4264
+"""A packet of the default path MTU on a cable, about."""
+
+
+def fitting_window(spec: FabricSpec) -> int | None:
+    """The window, in bytes, of one host to another with which no queue overflows (ADR 134).
+
+    Three fifths of what the ports of its planes hold, for the planes are never quite even; but as
+    much as is under way on cables where a path has no delay but its rate. None: a sender need not
+    be told, or (with a delay of its own) a lab does not know how much is under way.
+    """
+    if spec.rate_mbit is None or spec.delay_ns:
+        return None
+    host, up = spec.rate_mbit, spec.t1_rate_mbit or spec.rate_mbit
+    room = min(_room(spec, host), spec.spines * _room(spec, up))
+    cables = 2 / host + 2 / up  # a packet of n bytes takes n x 8 x that, in us
+    under_way = round(min(spec.mtu, PACKET_BYTES) * cables * min(host, spec.spines * up))
+    window = spec.planes * max(room * 3 // 5, under_way)
+    return window if window < WINDOW_BYTES else None
+
+
+def _room(spec: FabricSpec, rate_mbit: float) -> int:
+    """What may wait at a port of that rate."""
+    return spec.queue_bytes or max(spec.mtu, round(rate_mbit * 1e6) // 800)
+
+
 UNLIMITED_BPS = 10**11
 """Stands in a shape for `as fast as the machine`."""
 

@@ -81,6 +81,36 @@ def test_the_help_names_them(capsys):
 
 
 @pytest.mark.parametrize(
+    ("argv", "fits", "window"),
+    [
+        ("h2", 300_000, 300_000),
+        ("h2", None, None),
+        ("h2 --window 1M", 300_000, 1 << 20),
+        ("h2 --cc none", 300_000, None),
+        ("h2 --ev-profile /dev/null", 300_000, None),
+        ("h2 --mode rc", 300_000, None),
+        ("h2 -e 4", 300_000, None),
+        ("h2 --mtu 1024", 100, 1024),
+    ],
+)
+def test_the_window_is_one_the_lab_holds_unless_another_is_asked_for(
+    monkeypatch, capsys, argv, fits, window
+):
+    def ask(lab, op, **_):
+        if op == "status":
+            return {"hosts": {"h1": "fd00::1", "h2": "fd00::2"}}
+        return {"file": "x", "window": fits}
+
+    monkeypatch.setattr(inlab, "surroundings", lambda: (None, "h1"))
+    monkeypatch.setattr(inlab, "_ask", ask)
+    assert inlab.send_options(parse_send(argv.split())).window == window
+    told = "in flight, which the queues of this lab hold (--window)" in capsys.readouterr().err
+    assert told == (fits is not None and window == max(fits, 1024))
+    inlab.send_options(parse_send([*argv.split(), "--json"]))
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
     ("argv", "profile"),
     [
         ([], "h1-h2.udp"),

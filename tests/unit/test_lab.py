@@ -19,6 +19,7 @@ from mrc.lab import (
 )
 from mrc.lab.config import links, namespace_lines, namespaces, rule_lines, sysctls
 from mrc.lab.links import drop_program
+from mrc.lab.plan import WINDOW_BYTES, fitting_window
 
 
 def test_usid_numbers_follow_role_plane_number():
@@ -101,6 +102,39 @@ def test_each_source_port_has_a_rule_and_each_rule_a_table():
         found = [t for t in lines if t.endswith(f"table {1000 + path.index}")]
         assert len(found) == 1
         assert wanted in found[0]
+
+
+def test_a_window_fits_into_the_queues_where_the_default_would_not():
+    """10 ms at 100 Mbit/s are 125 kB: four ports hold less than a sender begins with."""
+    room = 4 * 125_000
+    fits = fitting_window(FabricSpec(rate_mbit=100))
+    assert fits is not None
+    assert room // 2 < fits < room < WINDOW_BYTES
+    assert fitting_window(FabricSpec(rate_mbit=100, queue_bytes=50_000)) == 4 * 30_000
+    assert fitting_window(FabricSpec(planes=2, rate_mbit=100)) == fits // 2
+    slow_up = fitting_window(FabricSpec(rate_mbit=100, t1_rate_mbit=5))
+    assert slow_up is not None
+    assert slow_up < fits
+
+
+def test_a_window_is_no_smaller_than_what_is_under_way():
+    """A path is four cables, and each holds the packet it sends."""
+    fits = fitting_window(FabricSpec(rate_mbit=8))
+    assert fits is not None
+    assert fits > 4 * 4 * 4096
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        FabricSpec(),
+        FabricSpec(rate_mbit=500),
+        FabricSpec(rate_mbit=100, queue_bytes=1 << 20),
+        FabricSpec(rate_mbit=100, delay_ns=10**6),
+    ],
+)
+def test_a_sender_is_told_no_window_where_its_own_fits_or_nobody_knows(spec: FabricSpec):
+    assert fitting_window(spec) is None
 
 
 def test_only_switches_forward():
