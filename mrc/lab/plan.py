@@ -145,9 +145,10 @@ def fitting_window(spec: FabricSpec) -> int | None:
 
     Three fifths of what the ports of its planes hold, for the planes are never quite even; but as
     much as is under way on cables where a path has no delay but its rate. None: a sender need not
-    be told, or (with a delay of its own) a lab does not know how much is under way.
+    be told, is told by cut packets, or (with a delay of its own) a lab does not know how much is
+    under way.
     """
-    if spec.rate_mbit is None or spec.delay_ns:
+    if spec.rate_mbit is None or spec.delay_ns or spec.trim:
         return None
     host, up = spec.rate_mbit, spec.t1_rate_mbit or spec.rate_mbit
     room = min(_room(spec, host), spec.spines * _room(spec, up))

@@ -131,6 +131,7 @@ def test_a_window_is_no_smaller_than_what_is_under_way():
         FabricSpec(rate_mbit=500),
         FabricSpec(rate_mbit=100, queue_bytes=1 << 20),
         FabricSpec(rate_mbit=100, delay_ns=10**6),
+        FabricSpec(rate_mbit=100, trim=True),
     ],
 )
 def test_a_sender_is_told_no_window_where_its_own_fits_or_nobody_knows(spec: FabricSpec):
