@@ -2,7 +2,8 @@
 /* UDP over IPv6 without any privilege. One connected socket per entropy value ("lane"): its source
  * port and its leased flow label are the two halves of the EV (A.12), and the kernel keeps the
  * route it found for them. Packets of one lane leave together, equal ones as one offloaded
- * train. */
+ * train; where the length of trains is given, in the order in which their paths were chosen (ADR
+ * 130). */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -436,28 +437,59 @@ static void udp_wait(struct mrc_io *io, struct udp_lane *l, uint32_t lane)
         io->retry = true;
 }
 
+/* Packets of one lane, in the chain that begins with this one. */
+static void udp_tx_chain(struct mrc_io_udp *u, uint32_t lane, const struct mrc_tx_pkt *const *pkts,
+                         uint16_t first)
+{
+    struct mrc_io *io = &u->io;
+    struct udp_lane *l = &u->lanes[lane];
+    size_t count = 0;
+    for (uint16_t i = first; i != UINT16_MAX; i = u->next[i])
+        u->list[count++] = pkts[i];
+    size_t done = l->kept.count == 0 ? udp_send(u, lane, count) : 0;
+    if (done == count)
+        return;
+    /* udp_send may have shifted the list, so walk the chain again. */
+    uint16_t i = first;
+    for (; done > 0; done--)
+        i = u->next[i];
+    for (; i != UINT16_MAX; i = u->next[i])
+        mrc_txq_push(io, &l->kept, pkts[i]);
+    if (l->kept.count > 0)
+        udp_wait(io, l, lane);
+}
+
+/* Whoever limits the trains wants no lumps on a path: then the order in which paths were chosen is
+ * worth a call for each change of the lane. */
+static bool udp_ordered(const struct mrc_tx_pkt *const *pkts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (pkts[i]->train != 0)
+            return true;
+    }
+    return false;
+}
+
+static void udp_tx_ordered(struct mrc_io_udp *u, const struct mrc_tx_pkt *const *pkts, size_t n)
+{
+    for (size_t at = 0, end; at < n; at = end) {
+        for (end = at + 1; end < n && pkts[end]->lane == pkts[at]->lane; end++)
+            u->next[end - 1] = (uint16_t)end;
+        u->next[end - 1] = UINT16_MAX;
+        udp_tx_chain(u, pkts[at]->lane, pkts, (uint16_t)at);
+    }
+}
+
 static void udp_tx(struct mrc_io *io, const struct mrc_tx_pkt *const *pkts, size_t n)
 {
     struct mrc_io_udp *u = (struct mrc_io_udp *)io;
-    const size_t lanes = mrc_io_group(io, pkts, n, u->touched, u->next);
-    for (size_t k = 0; k < lanes; k++) {
-        const uint32_t lane = u->touched[k];
-        struct udp_lane *l = &u->lanes[lane];
-        size_t count = 0;
-        for (uint16_t i = io->lanes[lane].first; i != UINT16_MAX; i = u->next[i])
-            u->list[count++] = pkts[i];
-        size_t done = l->kept.count == 0 ? udp_send(u, lane, count) : 0;
-        if (done == count)
-            continue;
-        /* udp_send may have shifted the list, so walk the chain again. */
-        uint16_t i = io->lanes[lane].first;
-        for (; done > 0; done--)
-            i = u->next[i];
-        for (; i != UINT16_MAX; i = u->next[i])
-            mrc_txq_push(io, &l->kept, pkts[i]);
-        if (l->kept.count > 0)
-            udp_wait(io, l, lane);
+    if (udp_ordered(pkts, n)) {
+        udp_tx_ordered(u, pkts, n);
+        return;
     }
+    const size_t lanes = mrc_io_group(io, pkts, n, u->touched, u->next);
+    for (size_t k = 0; k < lanes; k++)
+        udp_tx_chain(u, u->touched[k], pkts, io->lanes[u->touched[k]].first);
 }
 
 static void udp_resume_lane(struct mrc_io_udp *u, uint32_t lane)

@@ -97,6 +97,8 @@ def _spray() -> Group:
     rows = (
         Method("mrc-single", "mrc-send --train 1", command("--train", "1")),
         _single(16),
+        Method("bare-order", "bare loop: a call for each datagram, 16 sockets in turn, as ours",
+               bare(FULL, lanes=16, batch=1)),
     )
     wanted = (
         Target("per packet, 16 lanes / bare sendmmsg", U.GBPS, "mrc-single", "bare-single", 0.90),

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -59,6 +60,13 @@ static inline void loop_buffer(int fd, int force, int plain, int bytes)
 {
     if (setsockopt(fd, SOL_SOCKET, force, &bytes, sizeof bytes) != 0)
         loop_set(fd, SOL_SOCKET, plain, bytes, "socket buffer");
+}
+
+/* Memory shared with the kernel, as a descriptor offers it; NULL with errno: it does not. */
+static inline void *loop_map(int fd, size_t bytes, uint64_t at)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, (off_t)at);
+    return p == MAP_FAILED ? NULL : p;
 }
 
 static inline void loop_print(const struct counts *c)

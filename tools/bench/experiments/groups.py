@@ -49,6 +49,10 @@ def _kernel() -> Group:
                uring_send(FULL, TRAIN, 4, "-z"), no_uring),
         Method("uring-single", "single datagrams by io_uring, 16 a call: is it the call?",
                uring_send(FULL, 1, 16), no_uring),
+        Method("single-order", "single datagrams, a call and the next socket for each: what is"
+               " their order?", bare(FULL, lanes=LANES, batch=1)),
+        Method("uring-order", "the next socket for each, 16 a call by io_uring: is it the call?",
+               uring_send(FULL, 1, 16, "-i"), no_uring),
         Method("single-tunsrc", "a given source of outer headers: is it choosing one?",
                with_source(bare(FULL, lanes=LANES))),
         Method("uring-recv", "multishot receive by io_uring: is it the receiver's call?",

@@ -20,7 +20,6 @@
 #include <linux/virtio_net.h>
 #include <net/if.h>
 #include <poll.h>
-#include <sys/mman.h>
 
 #include "../loop.h"
 #include "xsk.h"
@@ -186,8 +185,8 @@ static void rings_ring(const struct options *o, struct frame *frames, struct cou
     loop_set(fd, SOL_PACKET, PACKET_VERSION, TPACKET_V2, "TPACKET_V2");
     if (setsockopt(fd, SOL_PACKET, PACKET_TX_RING, &req, sizeof req) != 0)
         loop_die("PACKET_TX_RING");
-    uint8_t *ring = mmap(NULL, RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (ring == MAP_FAILED)
+    uint8_t *ring = loop_map(fd, RING_BYTES, 0);
+    if (ring == NULL)
         loop_die("mmap of the ring");
     const double start = loop_now();
     do {

@@ -3,11 +3,11 @@
  *
  *   uring can                                why not; nothing when it can
  *   uring recv ADDR PORT                     multishot receive into provided buffers, UDP_GRO
- *   uring send ADDR PORT [-z] [-t SECONDS] [-s BYTES] [-n SOCKETS] [-b BATCH] [-k SEGMENTS]
+ *   uring send ADDR PORT [-z] [-i] [-t SECONDS] [-s BYTES] [-n SOCKETS] [-b BATCH] [-k SEGMENTS]
  *                        [-p SPORT]          -z: SEND_ZC from a registered buffer
  *
- * A turn of the sender is one io_uring_enter for BATCH sends, by registered sockets. Both print one
- * JSON object. */
+ * A turn of the sender is one io_uring_enter for BATCH sends, by registered sockets: all by one,
+ * then all by the next, or, with -i, each by the next. Both print one JSON object. */
 #include <stdbool.h>
 
 #include "../loop.h"
@@ -140,7 +140,7 @@ static void uring_reap(struct uring *u, struct counts *c, int segments)
 }
 
 static void uring_send(const struct sockaddr_in6 *peer, const struct loop_options *o,
-                       bool zero_copy)
+                       bool zero_copy, bool interleaved)
 {
     static uint8_t message[LOOP_MESSAGE_MAX];
     int fds[LOOP_SOCKETS_MAX];
@@ -157,9 +157,11 @@ static void uring_send(const struct sockaddr_in6 *peer, const struct loop_option
         loop_die("io_uring");
     const double start = loop_now();
     do {
-        for (int i = 0; i < o->batch; i++)
+        for (int i = 0; i < o->batch; i++) {
             uring_ask(&u, &m, turn, zero_copy);
-        turn = turn + 1 == o->sockets ? 0 : turn + 1;
+            if (interleaved || i + 1 == o->batch)
+                turn = turn + 1 == o->sockets ? 0 : turn + 1;
+        }
         uring_enter(&u, (unsigned)o->batch, 0);
         uring_reap(&u, &c, o->segments);
         c.calls++;
@@ -186,9 +188,9 @@ static const char *uring_why_not(void)
 }
 static void uring_recv(const struct sockaddr_in6 *local) { (void)local; }
 static void uring_send(const struct sockaddr_in6 *peer, const struct loop_options *o,
-                       bool zero_copy)
+                       bool zero_copy, bool interleaved)
 {
-    (void)peer, (void)o, (void)zero_copy;
+    (void)peer, (void)o, (void)zero_copy, (void)interleaved;
 }
 #endif
 
@@ -198,6 +200,7 @@ int main(int argc, char **argv)
     struct sockaddr_in6 addr = {.sin6_family = AF_INET6};
     const char *why = uring_why_not();
     bool zero_copy = false;
+    bool interleaved = false;
     int opt;
     if (argc == 2 && strcmp(argv[1], "can") == 0) {
         puts(why);
@@ -208,9 +211,11 @@ int main(int argc, char **argv)
         return 1;
     }
     addr.sin6_port = htons((uint16_t)loop_number(argv[3], 1, 65535));
-    while ((opt = getopt(argc - 3, argv + 3, LOOP_LETTERS "z")) != -1) {
+    while ((opt = getopt(argc - 3, argv + 3, LOOP_LETTERS "zi")) != -1) {
         if (opt == 'z')
             zero_copy = true;
+        else if (opt == 'i')
+            interleaved = true;
         else if (!loop_option(&o, opt, optarg))
             return 1;
     }
@@ -218,6 +223,6 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "recv") == 0)
         uring_recv(&addr);
     else
-        uring_send(&addr, &o, zero_copy);
+        uring_send(&addr, &o, zero_copy, interleaved);
     return 0;
 }

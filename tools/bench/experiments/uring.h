@@ -6,7 +6,6 @@
 
 #include <linux/io_uring.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "../loop.h"
@@ -26,8 +25,8 @@ struct uring {
 
 static inline void *uring_map(int fd, size_t bytes, uint64_t what)
 {
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, (off_t)what);
-    if (p == MAP_FAILED)
+    void *p = loop_map(fd, bytes, what);
+    if (p == NULL)
         loop_die("mmap of io_uring");
     return p;
 }

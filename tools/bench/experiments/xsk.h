@@ -6,7 +6,6 @@
 
 #include <linux/if_xdp.h>
 #include <stdbool.h>
-#include <sys/mman.h>
 
 #include "../loop.h"
 
@@ -51,13 +50,6 @@ struct xsk {
     uint32_t *done_head;
 };
 
-static inline uint8_t *xsk_ring(int fd, uint64_t at, size_t bytes)
-{
-    uint8_t *p =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, (off_t)at);
-    return p == MAP_FAILED ? NULL : p;
-}
-
 /* False with errno: no such socket here. */
 static inline bool xsk_open(struct xsk *x)
 {
@@ -81,8 +73,8 @@ static inline bool xsk_open(struct xsk *x)
         setsockopt(x->fd, SOL_XDP, XDP_TX_RING, &entries, sizeof entries) != 0 ||
         getsockopt(x->fd, SOL_XDP, XDP_MMAP_OFFSETS, &off, &len) != 0)
         return false;
-    uint8_t *tx = xsk_ring(x->fd, XDP_PGOFF_TX_RING, off.tx.desc + XSK_RING * sizeof *x->tx);
-    uint8_t *done = xsk_ring(x->fd, XDP_UMEM_PGOFF_COMPLETION_RING, off.cr.desc + XSK_RING * 8);
+    uint8_t *tx = loop_map(x->fd, off.tx.desc + XSK_RING * sizeof *x->tx, XDP_PGOFF_TX_RING);
+    uint8_t *done = loop_map(x->fd, off.cr.desc + XSK_RING * 8, XDP_UMEM_PGOFF_COMPLETION_RING);
     if (tx == NULL || done == NULL)
         return false;
     x->tx_tail = (void *)(tx + off.tx.producer);
