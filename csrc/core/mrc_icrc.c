@@ -71,9 +71,19 @@ uint32_t mrc_crc32_portable(uint32_t reg, const uint8_t *p, size_t n)
  * 128 bits again. The constants are those residues, reflected and shifted left by one, because a
  * product of two reflected 64-bit numbers comes out one bit low. Four accumulators hide the latency
  * of the multiplier; the last 16 bytes and the tail go through the table, which spares a separate
- * reduction. */
+ * reduction. Where a multiplication takes two pairs at once, each accumulator is two. */
 #ifdef ICRC_HAVE_CLMUL
 #define ICRC_CLMUL __attribute__((target("pclmul,sse4.1")))
+#define ICRC_WIDE __attribute__((target("avx2,vpclmulqdq,pclmul")))
+
+enum {
+    ICRC_WIDE_MIN = 256, /* bytes: below, two registers at once gain nothing */
+    ICRC_WIDE_STEP = 128,
+    ICRC_OSXSAVE = 1 << 27, /* leaf 1 */
+    ICRC_AVX2 = 1 << 5,     /* leaf 7 */
+    ICRC_VPCLMUL = 1 << 10,
+    ICRC_YMM = 6, /* XCR0: the system saves SSE and AVX state */
+};
 
 ICRC_CLMUL static inline __m128i icrc_load(const uint8_t *p)
 {
@@ -87,12 +97,27 @@ ICRC_CLMUL static inline __m128i icrc_fold(__m128i acc, __m128i k, __m128i next)
     return _mm_xor_si128(_mm_xor_si128(lo, hi), next);
 }
 
+/* From 128 bits forward. */
+ICRC_CLMUL static inline __m128i icrc_next(__m128i acc, __m128i next)
+{
+    return icrc_fold(acc, _mm_set_epi64x(0x0CCAA009E, 0x1751997D0), next);
+}
+
+/* What is left behind the accumulator. */
+ICRC_CLMUL static inline uint32_t icrc_rest(__m128i a, const uint8_t *p, size_t n)
+{
+    for (; n >= 16; n -= 16, p += 16)
+        a = icrc_next(a, icrc_load(p));
+    uint8_t last[16];
+    _mm_storeu_si128((__m128i *)(void *)last, a);
+    return mrc_crc32_portable(mrc_crc32_portable(0, last, sizeof(last)), p, n);
+}
+
 ICRC_CLMUL static uint32_t icrc_clmul(uint32_t reg, const uint8_t *p, size_t n)
 {
     if (n < 32)
         return mrc_crc32_portable(reg, p, n);
 
-    const __m128i k128 = _mm_set_epi64x(0x0CCAA009E, 0x1751997D0);
     __m128i a = _mm_xor_si128(icrc_load(p), _mm_cvtsi32_si128((int)reg));
     p += 16;
     n -= 16;
@@ -109,40 +134,86 @@ ICRC_CLMUL static uint32_t icrc_clmul(uint32_t reg, const uint8_t *p, size_t n)
             c = icrc_fold(c, k512, icrc_load(p + 32));
             d = icrc_fold(d, k512, icrc_load(p + 48));
         }
-        a = icrc_fold(a, k128, b);
-        a = icrc_fold(a, k128, c);
-        a = icrc_fold(a, k128, d);
+        a = icrc_next(icrc_next(icrc_next(a, b), c), d);
     }
-    for (; n >= 16; n -= 16, p += 16)
-        a = icrc_fold(a, k128, icrc_load(p));
-
-    uint8_t last[16];
-    _mm_storeu_si128((__m128i *)(void *)last, a);
-    return mrc_crc32_portable(mrc_crc32_portable(0, last, sizeof(last)), p, n);
+    return icrc_rest(a, p, n);
 }
 
-/* Leaf 1 by hand: the compiler's own query would need a symbol from its run-time library. Only SSE
- * state is used, so the operating system needs no asking. */
-static bool icrc_cpu_has_clmul(void)
+ICRC_WIDE static inline __m256i icrc_load2(const uint8_t *p)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+
+ICRC_WIDE static inline __m256i icrc_fold2(__m256i acc, __m256i k, __m256i next)
+{
+    const __m256i lo = _mm256_clmulepi64_epi128(acc, k, 0x00);
+    const __m256i hi = _mm256_clmulepi64_epi128(acc, k, 0x11);
+    return _mm256_xor_si256(_mm256_xor_si256(lo, hi), next);
+}
+
+/* The first half of acc lies before the second. */
+ICRC_WIDE static inline __m128i icrc_next2(__m128i a, __m256i acc)
+{
+    a = icrc_next(a, _mm256_castsi256_si128(acc));
+    return icrc_next(a, _mm256_extracti128_si256(acc, 1));
+}
+
+ICRC_WIDE static uint32_t icrc_vpclmul(uint32_t reg, const uint8_t *p, size_t n)
+{
+    if (n < ICRC_WIDE_MIN)
+        return icrc_clmul(reg, p, n);
+
+    const __m256i k1024 = _mm256_set_epi64x(0x14A7FE880, 0x1E88EF372, 0x14A7FE880, 0x1E88EF372);
+    const __m128i begin = _mm_cvtsi32_si128((int)reg);
+    __m256i a = _mm256_xor_si256(icrc_load2(p), _mm256_zextsi128_si256(begin));
+    __m256i b = icrc_load2(p + 32);
+    __m256i c = icrc_load2(p + 64);
+    __m256i d = icrc_load2(p + 96);
+    p += ICRC_WIDE_STEP;
+    n -= ICRC_WIDE_STEP;
+    for (; n >= ICRC_WIDE_STEP; n -= ICRC_WIDE_STEP, p += ICRC_WIDE_STEP) {
+        a = icrc_fold2(a, k1024, icrc_load2(p));
+        b = icrc_fold2(b, k1024, icrc_load2(p + 32));
+        c = icrc_fold2(c, k1024, icrc_load2(p + 64));
+        d = icrc_fold2(d, k1024, icrc_load2(p + 96));
+    }
+    const __m128i first = icrc_next(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    return icrc_rest(icrc_next2(icrc_next2(icrc_next2(first, b), c), d), p, n);
+}
+
+/* Leaves by hand: the compiler's own query would need a symbol from its run-time library. Of SSE
+ * state the operating system needs no asking; of AVX state it does. */
+static unsigned icrc_fastest(void)
 {
     unsigned int a = 0;
     unsigned int b = 0;
     unsigned int c = 0;
     unsigned int d = 0;
-    if (!__get_cpuid(1, &a, &b, &c, &d))
-        return false;
-    return (c & bit_PCLMUL) != 0 && (c & bit_SSE4_1) != 0;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || (c & bit_PCLMUL) == 0 || (c & bit_SSE4_1) == 0)
+        return 0;
+    if ((c & ICRC_OSXSAVE) == 0 || !__get_cpuid_count(7, 0, &a, &b, &c, &d) ||
+        (b & ICRC_AVX2) == 0 || (c & ICRC_VPCLMUL) == 0)
+        return 1;
+    __asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+    return (a & ICRC_YMM) == ICRC_YMM ? 2 : 1;
 }
+#else
+static unsigned icrc_fastest(void) { return 0; }
 #endif
 
-mrc_crc32_fn mrc_crc32_select(void)
+mrc_crc32_fn mrc_crc32_nth(unsigned n)
 {
+    static const mrc_crc32_fn all[] = {
+        mrc_crc32_portable,
 #ifdef ICRC_HAVE_CLMUL
-    if (icrc_cpu_has_clmul())
-        return icrc_clmul;
+        icrc_clmul,
+        icrc_vpclmul,
 #endif
-    return mrc_crc32_portable;
+    };
+    return n <= icrc_fastest() ? all[n] : NULL;
 }
+
+mrc_crc32_fn mrc_crc32_select(void) { return mrc_crc32_nth(icrc_fastest()); }
 
 /* ---- what the iCRC covers, A.13.3 ---- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Invariant CRC (MRC A.13.3): CRC-32 of IEEE 802.3 over masked IP and UDP headers and everything
- * from BTH to the pad. PCLMUL where the processor has it, a portable table otherwise. */
+ * from BTH to the pad. PCLMUL or VPCLMULQDQ where the processor has it, a portable table
+ * otherwise. */
 #ifndef MRC_ICRC_H
 #define MRC_ICRC_H
 
@@ -11,6 +12,8 @@ typedef uint32_t (*mrc_crc32_fn)(uint32_t reg, const uint8_t *p, size_t n);
 
 /* Fastest implementation for this processor. Asks the processor each time: call once, keep it. */
 mrc_crc32_fn mrc_crc32_select(void);
+/* All that this processor can run, the portable one first, the fastest last; NULL: no more. */
+mrc_crc32_fn mrc_crc32_nth(unsigned n);
 uint32_t mrc_crc32_portable(uint32_t reg, const uint8_t *p, size_t n);
 
 /* Register after eight 0xFF bytes, the masked IPv6 header and the masked UDP header. udp_len is the

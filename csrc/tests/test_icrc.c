@@ -54,26 +54,38 @@ TEST(crc32__portable_equals_definition)
 TEST(crc32__fast_equals_portable)
 {
     static const size_t aligns[] = {0, 1, 3, 4, 8, 15};
-    const mrc_crc32_fn fast = mrc_crc32_select();
     const uint8_t *const buf = noise();
-    for (size_t k = 0; k < sizeof(aligns) / sizeof(aligns[0]); k++)
-        for (size_t n = 0; n <= LEN_MAX; n++)
-            CHECK_EQ(fast(0xDEBB20E3, buf + aligns[k], n),
-                     mrc_crc32_portable(0xDEBB20E3, buf + aligns[k], n));
+    mrc_crc32_fn fast;
+    for (unsigned i = 1; (fast = mrc_crc32_nth(i)) != NULL; i++)
+        for (size_t k = 0; k < sizeof(aligns) / sizeof(aligns[0]); k++)
+            for (size_t n = 0; n <= LEN_MAX; n++)
+                CHECK_EQ(fast(0xDEBB20E3, buf + aligns[k], n),
+                         mrc_crc32_portable(0xDEBB20E3, buf + aligns[k], n));
+}
+
+TEST(crc32__the_fastest_is_taken)
+{
+    unsigned n = 0;
+    while (mrc_crc32_nth(n) != NULL)
+        n++;
+    CHECK(n >= 1);
+    CHECK(mrc_crc32_nth(0) == mrc_crc32_portable);
+    CHECK(mrc_crc32_select() == mrc_crc32_nth(n - 1));
 }
 
 /* No byte outside the buffer is touched: each buffer ends where the allocation ends (for ASan). */
 TEST(crc32__fast_reads_nothing_outside)
 {
-    const mrc_crc32_fn fast = mrc_crc32_select();
-    for (size_t n = 1; n <= 300; n++) {
-        uint8_t *const p = malloc(n);
-        if (p == NULL)
-            abort();
-        memset(p, (int)n, n);
-        CHECK_EQ(fast(0, p, n), mrc_crc32_portable(0, p, n));
-        free(p);
-    }
+    mrc_crc32_fn fast;
+    for (unsigned i = 1; (fast = mrc_crc32_nth(i)) != NULL; i++)
+        for (size_t n = 1; n <= 600; n++) {
+            uint8_t *const p = malloc(n);
+            if (p == NULL)
+                abort();
+            memset(p, (int)n, n);
+            CHECK_EQ(fast(0, p, n), mrc_crc32_portable(0, p, n));
+            free(p);
+        }
 }
 
 TEST(crc32__split_anywhere)
