@@ -73,6 +73,24 @@ void mrc_resp_set_threshold(struct mrc_resp *r, uint32_t bytes)
 
 /* ---- what becomes due ---- */
 
+static bool resp_plain(const struct mrc_sack_due *d)
+{
+    return d->mark == MRC_MARK_NONE && !d->rtx && !d->pr;
+}
+
+/* A SACK is a snapshot taken when it leaves, so triggers of one burst share one, unless they carry
+ * news of their own: a mark, a retransmission echo, a probe's answer. */
+static inline void resp_sack_due(struct mrc_resp *r, const struct mrc_resp_ctx *c,
+                                 const struct mrc_sack_due *d)
+{
+    struct mrc_sack_due *const newest = &r->due[(r->due_tail - 1) & r->due_mask];
+    r->sack_trigger_bytes = 0;
+    if (r->due_head != r->due_tail && resp_plain(newest) && !d->pr)
+        *newest = *d;
+    else
+        mrc_resp_due_sack(r, c->env, d);
+}
+
 /* Only a timestamp whose unit is ours may be corrected by our dwell time (H22). */
 static struct mrc_sack_due resp_trigger(const struct mrc_resp_ctx *c, const struct mrc_pkt *p,
                                         uint32_t ev, uint8_t mark)
@@ -134,7 +152,7 @@ static void resp_duplicate(struct mrc_resp *r, const struct mrc_resp_ctx *c,
     if (far && !p->a && r->stale_duplicates++ % MRC_STALE_DUP_PERIOD != 0)
         return; /* H35; with A it asks for a lost transport ACK, which must not fail (H16) */
     const struct mrc_sack_due d = resp_trigger(c, p, ev, mark);
-    mrc_resp_due_sack(r, c->env, &d);
+    resp_sack_due(r, c, &d);
     if (!p->a)
         return;
     if (mrc_psn_after(psn, r->rx.cack)) { /* answered when cack gets there */
@@ -180,7 +198,7 @@ static inline void resp_ack_policy(struct mrc_resp *r, const struct mrc_resp_ctx
     if (!resp_triggers(r, p, mark))
         return;
     const struct mrc_sack_due d = resp_trigger(c, p, ev, mark);
-    mrc_resp_due_sack(r, c->env, &d);
+    resp_sack_due(r, c, &d);
 }
 
 /* B.3, no room: what would be needed of which there is none. What comes next in order needs
@@ -400,7 +418,7 @@ void mrc_resp_probe(struct mrc_resp *r, const struct mrc_resp_ctx *c, const stru
     d.rtx = false;
     d.pr = true;
     d.timed = !p->tsr;
-    mrc_resp_due_sack(r, c->env, &d);
+    resp_sack_due(r, c, &d);
 }
 
 void mrc_resp_refuse(struct mrc_resp *r, const struct mrc_resp_ctx *c, const struct mrc_pkt *p,

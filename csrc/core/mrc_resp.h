@@ -163,8 +163,7 @@ bool mrc_resp_take_recv(struct mrc_resp *r, uint64_t *wr_id);
 void *mrc_resp_borrow(struct mrc_resp *r, struct mrc_env *env, uint32_t returns, uint8_t order);
 void mrc_resp_return(struct mrc_resp *r, struct mrc_env *env, void *block, uint8_t order);
 
-/* A SACK is a snapshot taken when it leaves, so triggers of one burst share one, unless they carry
- * news of their own: a mark, a retransmission echo, a probe's answer. */
+/* One more SACK is due; where there is no room for it, it takes the place of the newest. */
 void mrc_resp_due_sack(struct mrc_resp *r, struct mrc_env *env, const struct mrc_sack_due *d);
 /* Is there room for the answer to a probe, beside as many SACKs? */
 bool mrc_resp_due_probe(struct mrc_resp *r, struct mrc_env *env);

@@ -65,24 +65,10 @@ void mrc_resp_due_narrow(struct mrc_resp *r, struct mrc_env *env)
     mrc_resp_return(r, env, block, 0);
 }
 
-static bool due_plain(const struct mrc_sack_due *d)
-{
-    return d->mark == MRC_MARK_NONE && !d->rtx && !d->pr;
-}
-
 void mrc_resp_due_sack(struct mrc_resp *r, struct mrc_env *env, const struct mrc_sack_due *d)
 {
-    const uint32_t count = r->due_tail - r->due_head;
-    struct mrc_sack_due *const newest = &r->due[(r->due_tail - 1) & r->due_mask];
-    r->sack_trigger_bytes = 0;
-    if (count != 0 && due_plain(newest) && !d->pr) {
-        *newest = *d;
-        return;
-    }
-    if (count > r->due_mask && !due_widen(r, env)) {
-        *newest = *d; /* full: the snapshot is what matters most */
-        return;
-    }
+    if (r->due_tail - r->due_head > r->due_mask && !due_widen(r, env))
+        r->due_tail--; /* full: the snapshot is what matters most */
     r->due[r->due_tail++ & r->due_mask] = *d;
 }
 
