@@ -290,8 +290,10 @@ class Client:
         limit_s = None if outcome.reverse else FINISH_TIMEOUT_S
         answers = asyncio.gather(
             *(
-                link.call("finish", outcome.finish_params(engine), limit_s)
-                for link, engine in zip(self._links, outcome.engines, strict=True)
+                link.call("finish", outcome.finish_params(engine, grown), limit_s)
+                for link, engine, grown in zip(
+                    self._links, outcome.engines, outcome.run.grown(), strict=True
+                )
             )
         )
         replies = await (_watched(outcome.run, answers) if outcome.reverse else answers)

@@ -119,3 +119,9 @@ class StreamResult:
         return cls(
             counts[0] or 0, counts[1] or 0, counts[2] or 0, [str(e) for e in errors], counts[3] or 0
         )
+
+
+def count_in(data: dict[str, Any], name: str) -> int | None:
+    """A counter that the peer may have told; None: it has not, or not one."""
+    value = data.get(name)
+    return value if type(value) is int and 0 <= value < 1 << 64 else None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from mrc.cli.options import SendOptions
 from mrc.cli.parser import version
+from mrc.cli.protocol import count_in
 from mrc.dscp import DscpClasses
 from mrc.telemetry import Snapshot, combine_paths, grown, mrc_json, path_json, paths_up
 from mrc.units import rate
@@ -199,10 +200,9 @@ def remote_figures(reply: dict[str, Any]) -> dict[str, Any]:
     numbers = [seconds, gap_ms, step_ms, *cpu_percent]
     if not all(isinstance(n, int | float) and 0 <= n < 1e18 for n in numbers):
         raise ValueError("a figure is no number")
-    duplicates = reply.get("duplicates")
     return {
         "seconds": seconds,
-        "duplicates": duplicates if type(duplicates) is int and duplicates >= 0 else None,
+        "duplicates": count_in(reply, "duplicates"),
         "cpu": tuple(cpu_percent),
         "gap": {
             "longest_gap_ms": gap_ms,

@@ -16,7 +16,7 @@ from mrc.cli.link import Handler, Link
 from mrc.cli.options import RING_BYTES_MAX, RecvOptions
 from mrc.cli.output import Output
 from mrc.cli.pattern import Pattern
-from mrc.cli.protocol import StreamResult, TestParams
+from mrc.cli.protocol import StreamResult, TestParams, count_in
 from mrc.cli.run import TestRun
 from mrc.cli.sink import FileReceiver
 from mrc.cli.stream import Stream
@@ -35,6 +35,8 @@ class Member:
         self.result: StreamResult | None = None
         self.problems: list[str] = []
         self.interrupted = False
+        self.came_twice: int | None = None
+        """Of what we sent, as the client has told."""
 
 
 class Session:
@@ -193,6 +195,7 @@ class Session:
         result.bytes = member.stream.bytes_received
         member.result = result
         member.interrupted = data.get("interrupted") is True
+        member.came_twice = count_in(data, "duplicates")
         member.problems = compare(messages, byte_count, result, "this end")
         if all(m.result is not None for m in self._members.values()):
             self._conclude(complete=True)
@@ -239,6 +242,7 @@ class Session:
                 [member.taker.result for member in members],
                 problems,
                 files,
+                [member.came_twice for member in members],
                 complete=complete,
                 interrupted=any(member.interrupted for member in members),
             )

@@ -191,7 +191,7 @@ def _by_plane(paths: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def counters_lines(mrc: dict[str, Any]) -> Iterator[str]:
     """What the protocol did, each direction with what it was answered."""
-    who = "the receiver" if mrc.get("spurious_source") == "receiver" else "this end"
+    who = "the peer" if mrc.get("spurious_source") == "receiver" else "this end"
     yield (
         f"packets sent {mrc['packets_sent']}, {mrc['packets_retransmitted']} retransmitted "
         f"({mrc['spurious_retransmits']} of them spurious, as {who} saw), {mrc['timeouts']} "

@@ -13,6 +13,7 @@ from mrc.cli.histogram import LatencyHistogram
 from mrc.cli.options import SendOptions
 from mrc.cli.protocol import StreamResult
 from mrc.cli.run import TestRun
+from mrc.telemetry import Snapshot
 from mrc.units import powers_of_two, rate
 
 
@@ -42,12 +43,13 @@ class Outcome:
         self.interrupted = True
         self.stop_engines()
 
-    def finish_params(self, engine: Any) -> dict[str, Any]:
-        """What the receiver is told when it is asked for its figures."""
+    def finish_params(self, engine: Any, grown: Snapshot) -> dict[str, Any]:
+        """What the receiver is told of a connection when it is asked for its figures."""
         return {
             "messages": engine.messages,
             "bytes": engine.bytes,
             "interrupted": self.interrupted,
+            "duplicates": grown.qp.duplicates_received,
         }
 
     @property
@@ -158,7 +160,7 @@ def client_end(outcomes: Sequence[Outcome], options: SendOptions) -> dict[str, A
     end["interrupted"] = not complete or len(outcomes) < planned
     end["errors"] = [text for o in outcomes for text in o.problems()]
     end |= report.common_end(runs)
-    end["mrc"] |= _spurious(outcomes, retransmits)
+    end["mrc"] |= _spurious([o.remote.get("duplicates") for o in outcomes], retransmits)
     end["mrc"] |= last.remote.get("gap") or report.gap(last.run) | {"longest_gap_source": "sender"}
     if options.parallel > 1 and not options.files:
         end["fairness"] = report.fairness([rate(e.bytes, last.seconds) for e in last.engines])
@@ -171,12 +173,11 @@ def client_end(outcomes: Sequence[Outcome], options: SendOptions) -> dict[str, A
     return end
 
 
-def _spurious(outcomes: Sequence[Outcome], retransmits: int) -> dict[str, Any]:
-    """Retransmissions that were in vain: what came twice, where the receiver has told.
+def _spurious(told: Sequence[int | None], retransmits: int) -> dict[str, Any]:
+    """Retransmissions that were in vain: what came twice, where the peer has told.
 
     A copy that the network made is not ours, hence never more than were sent again.
     """
-    told = [o.remote.get("duplicates") for o in outcomes]
     if None in told:
         return {"spurious_source": "sender"}
     return {
@@ -273,11 +274,15 @@ def server_end(
     results: Sequence[StreamResult],
     problems: Sequence[str],
     files: Sequence[dict[str, Any]],
+    came_twice: Sequence[int | None],
     *,
     complete: bool,
     interrupted: bool,
 ) -> dict[str, Any]:
-    """The `end` document of mrc-recv, of as much as there is."""
+    """The `end` document of mrc-recv, of as much as there is.
+
+    `came_twice`: what the client got twice, by connection; None: it has not told.
+    """
     begin = (run.start_ns - run.clock_ns) / 1e9
     grown = run.grown()
     seconds = run.progress.seconds if run.progress.seconds > 0 else run.seconds
@@ -323,6 +328,6 @@ def server_end(
     end["interrupted"] = interrupted or not complete
     end["errors"] = list(problems)
     end |= report.common_end([run])
-    end["mrc"] |= {"spurious_source": "sender"}  # of what this end sent, as far as it has seen
+    end["mrc"] |= _spurious(came_twice, sum(g.qp.packets_retransmitted for g in grown))
     end["mrc"] |= report.gap(run) | {"longest_gap_source": "receiver"}
     return end

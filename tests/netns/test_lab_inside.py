@@ -63,6 +63,53 @@ def test_raw_takes_the_paths_of_the_lab_and_is_trimmed(served):
     assert served.links()["p2.t0.a->t1.2"]["trimmed"] >= paths[3]["trims"]
 
 
+def test_what_a_run_did_not_come_to_is_named(served):
+    """A heal of what others broke, and faults that the run did not reach."""
+    served.run("fail", "p1.t1.2")
+    said = served.run(
+        *("exec", "h1", "--", "mrc-send", "h2", "-n", "4", "--json"),
+        *("--heal", "@0s", "--fail", "p1.t1.1@60s", "--heal", "@61s"),
+    )
+    end = json.loads(said[: said.rindex("}") + 1])["end"]
+    assert end["faults"] == []
+    assert [(f["what"], f["why"]) for f in end["faults_idle"]] == [
+        ("heal all", "nothing_to_heal"),
+        ("fail p1.t1.1@60s", "run_over"),
+        ("heal all@61s", "run_over"),
+    ]
+    assert [f["what"] for f in served.lab()["faults"]] == ["fail p1.t1.2"]
+    text = served.run("exec", "h1", "--", "mrc-send", "h2", "-n", "4", "--heal", "@0s")
+    assert "heal all: this run had nothing to heal" in text
+
+
+def test_an_outage_from_the_start_is_the_longest_gap(served):
+    argv = ("mrc-send", "h2", "-t", "0.5", "--json", "--fail", "all@0s..400ms")
+    said = served.run("exec", "h1", "--", *argv)
+    end = json.loads(said[: said.rindex("}") + 1])["end"]
+    assert end["mrc"]["longest_gap_source"] == "receiver"
+    assert end["mrc"]["longest_gap_ms"] > 300
+
+
+def test_headers_of_its_own_answer_every_host(user):
+    """Also one under the receiver's T0, to which there are fewer paths."""
+    user.run("up", "--planes", "2", "--t1", "2", "--hosts", "4", "--t0", "2")
+    receiver = subprocess.Popen(
+        [*user.command, "exec", "h3", "--", "mrc-recv", "--backend", "raw"],
+        env=user.env,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert receiver.stdout is not None
+        assert "listening" in receiver.stdout.readline()
+        for host in ("h1", "h2", "h4"):
+            said = user.run("exec", host, "--", "mrc-send", "h3", "--backend", "raw", "-n", "8")
+            assert "verified: every byte" in said
+    finally:
+        receiver.terminate()
+        receiver.communicate(timeout=WAIT_S)
+
+
 def test_what_the_lab_does_not_have_is_said_before_anything_is_sent(lab):
     for argv, code, says in (
         (["h2", "--fail", "p1.t1.9"], 1, "there is no spine 9 in plane 1: t1.1 to t1.2"),
