@@ -155,7 +155,7 @@ asan: ## core, io and C tests under address and undefined sanitizers; the first 
 
 # Of the pump's tests those with several threads: others count on being fast. The sanitizer wants its
 # addresses where setarch -R leaves them.
-TSAN_TESTS := test_io_thread test_io_mem test_io_pump
+TSAN_TESTS := test_io_thread test_io_mem test_io_pump test_io_look
 .PHONY: tsan
 tsan: ## C tests with several threads under the thread sanitizer; the first report fails
 	@$(MAKE) B=build/tsan X="-fsanitize=thread" $(patsubst %,build/tsan/%,$(TSAN_TESTS))

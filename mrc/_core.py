@@ -176,6 +176,10 @@ class Pump:
         # At the end of the process it must stop before the memory goes that it may write to.
         self._stop = weakref.finalize(self, lib.mrc_pump_stop, self._ptr)
 
+    def spin(self, spin_us: int) -> None:
+        """How long turns say SOON after a packet: mrc_pump_spin."""
+        self._checked(lib.mrc_pump_spin(self.ptr, spin_us), "spin_us")
+
     def stop(self) -> None:
         """Take no more turns: for an owner that was lost without a close."""
         if self._stop is not None:

@@ -32,7 +32,7 @@ __all__ = [
     "query_device",
 ]
 
-SPIN_US = 50
+SPIN_US = 100
 _SPIN_US_MAX = 1000
 
 
@@ -124,8 +124,9 @@ class Context(Closing):
     one thread at a time, a second one is refused. "thread": a thread of C, which needs no Python
     for it; any thread may call, and waits for the end of a turn (ADR 122). turn() then moves no
     packets and says what was found since it was called last, and `fd` when that is worth while.
-    `spin_us`: how long that thread, after packets, looks for more before it sleeps, 0..1000
-    microseconds; it does not while it runs on the core that last called, which would wait for it.
+    `spin_us`: how long, 0..1000 microseconds, that thread looks for more packets before it sleeps,
+    but on the core that last called only when that sleeps itself. In "loop" so long after single
+    packets turn() returns SOON and wait() does not sleep, if that was worth it lately (ADR 131).
     The default of `pump` is the MRC_PUMP environment variable, else "loop".
 
     `seed` fixes every random choice of the engine (order of paths); the default is the MRC_SEED
@@ -174,6 +175,8 @@ class Context(Closing):
         )
         if threaded:
             self.pump.start(spin_us)
+        else:
+            self.pump.spin(spin_us)
         self.verbs = Verbs(self.pump)
         self.async_events = AsyncEvents(self)
         self.endpoint = Endpoint(self.pump)

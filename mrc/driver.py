@@ -28,7 +28,7 @@ from .types import UDP_PORT, Backend, EvEvent, TurnFlags
 __all__ = ["Driver", "Member"]
 
 _MORE, _CQ, _EVENT = int(TurnFlags.MORE), int(TurnFlags.CQ), int(TurnFlags.EVENT)
-_EP = int(TurnFlags.EP)
+_EP, _SOON = int(TurnFlags.EP), int(TurnFlags.SOON)
 _UDP_PORT_TRIES = 256
 
 
@@ -206,7 +206,7 @@ class Driver:
         if flags & _CQ:
             for member in tuple(self._members):
                 member.on_completions()
-        if flags & _MORE:
+        if flags & (_MORE | _SOON):
             self.kick()
 
     def _events(self) -> None:

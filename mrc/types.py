@@ -205,6 +205,7 @@ class TurnFlags(IntFlag):
 
     NONE, MORE, CQ, EVENT, BLOCKED, EP = 0, 1, 2, 4, 8, 16
     NOTIFY = 32  # in thread mode
+    SOON = 64  # nothing to do now, but look again before you sleep; in loop mode
 
 
 class PortCap(IntFlag):

@@ -17,5 +17,6 @@
 #include "mrc_pump_obj.c"
 #include "mrc_pump_path.c"
 #include "mrc_pump_thread.c"
+#include "mrc_pump_wait.c"
 #include "mrc_rawrx.c"
 #include "mrc_rxsock.c"

@@ -8,7 +8,6 @@
 #include "mrc_pump_int.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,12 +84,6 @@ static int pump_waited(struct mrc_pump *p)
 {
     snprintf(p->error, sizeof p->error, "another thread waits");
     return MRC_ERR_BUSY;
-}
-
-/* Is there a thread to speak to? In a forked child there is none, and its lock may be held. */
-static bool pump_threaded(const struct mrc_pump *p)
-{
-    return atomic_load_explicit(&p->threaded, memory_order_acquire);
 }
 
 /* Whoever sleeps in mrc_pump_wait watches the descriptor that is to be closed. The flag is up
@@ -287,14 +280,6 @@ int mrc_pump_port_stats(struct mrc_pump *p, uint32_t port, struct mrc_port_stats
 
 /* ---- the turn ---- */
 
-struct pump_turn {
-    mrc_ns now;
-    uint32_t budget;
-    bool more;
-    bool blocked;
-    bool moved;
-};
-
 /* Which descriptors have something: sets rx_ready, resumes lanes that can send again. */
 static void pump_ready(struct mrc_pump *p)
 {
@@ -331,7 +316,7 @@ static void pump_rx(struct mrc_pump *p, struct pump_turn *t)
             const size_t n = io->ops->rx(io, p->rx, mrc_min32(left, PUMP_RX_BURST));
             if (n > 0)
                 mrc_engine_rx(p->engine, p->rx, n, t->now);
-            t->moved = t->moved || n > 0;
+            t->moved += (uint32_t)n;
             /* What the port threw away cost time as well: a flood of it must not hold the turn. */
             left -= mrc_min32(left, (uint32_t)mrc_max64(n, PUMP_RX_FLOOR));
             any = any || io->rx_ready != 0;
@@ -402,7 +387,7 @@ static void pump_tx(struct mrc_pump *p, struct pump_turn *t)
         const uint32_t want = mrc_min32(left, MRC_IO_BURST_MAX);
         const size_t n = mrc_engine_tx(p->engine, p->tx, want, t->now);
         pump_dispatch(p, n);
-        t->moved = t->moved || n > 0;
+        t->moved += (uint32_t)n;
         left -= (uint32_t)n;
         if (n < want)
             break;
@@ -460,21 +445,21 @@ static void pump_again(struct mrc_pump *p, const struct pump_turn *t)
         p->kicked = false;
 }
 
-int pump_turn_inside(struct mrc_pump *p, uint32_t budget, bool *moved)
+int pump_turn_inside(struct mrc_pump *p, struct pump_turn *t)
 {
-    struct pump_turn t = {.budget = budget != 0 ? budget : PUMP_BUDGET};
+    if (t->budget == 0)
+        t->budget = PUMP_BUDGET;
     pump_ready(p);
-    t.now = mrc_clock_now();
-    pump_rx(p, &t);
-    mrc_engine_tick(p->engine, t.now);
-    pump_lanes_failed(p, t.now);
-    pump_tx(p, &t);
-    pump_lanes_failed(p, t.now);
+    t->now = mrc_clock_now();
+    pump_rx(p, t);
+    mrc_engine_tick(p->engine, t->now);
+    pump_lanes_failed(p, t->now);
+    pump_tx(p, t);
+    pump_lanes_failed(p, t->now);
     pump_collect_events(p);
-    pump_arm(p, &t);
-    pump_again(p, &t);
-    *moved = t.moved;
-    return (t.more ? MRC_TURN_MORE : 0) | (t.blocked ? MRC_TURN_BLOCKED : 0) |
+    pump_arm(p, t);
+    pump_again(p, t);
+    return (t->more ? MRC_TURN_MORE : 0) | (t->blocked ? MRC_TURN_BLOCKED : 0) |
            (mrc_cq_any(p->engine) ? MRC_TURN_CQ : 0) |
            (mrc_engine_ep_any(p->engine) ? MRC_TURN_EP : 0) |
            (p->event_head != p->event_tail ? MRC_TURN_EVENT : 0);
@@ -497,62 +482,18 @@ void pump_posted(struct mrc_pump *p, int when)
     pump_arm(p, &t);
     if (t.more)
         pump_kick(p);
+    pump_look_on(&p->look, t.now);
 }
 
-static int pump_turn(struct mrc_pump *p, uint32_t budget)
+int pump_turn(struct mrc_pump *p, uint32_t budget)
 {
     const int err = pump_enter(p);
     if (err < 0)
         return err;
-    bool moved;
-    return pump_leave(p, pump_turn_inside(p, budget, &moved));
-}
-
-static int pump_being_closed(void)
-{
-    return pump_turn_away(MRC_ERR_BUSY, "the context is being closed");
-}
-
-/* Whoever closes waits for those who take: they are soon done. */
-static int pump_news(struct mrc_pump *p)
-{
-    int result = mrc_pump_fork_guard(p);
-    if (result < 0)
-        return result;
-    atomic_fetch_add(&p->takers, 1);
-    result = atomic_load(&p->closed) ? pump_being_closed() : pump_take(p);
-    atomic_fetch_sub(&p->takers, 1);
-    return result;
-}
-
-int mrc_pump_turn(struct mrc_pump *p, uint32_t budget)
-{
-    if (pump_threaded(p))
-        return pump_news(p);
-    return atomic_load(&p->closing) ? pump_being_closed() : pump_turn(p, budget);
-}
-
-/* Outside, so that nobody closes the descriptor meanwhile. */
-static int pump_sleep(struct mrc_pump *p, int timeout_ms)
-{
-    int err = mrc_pump_fork_guard(p);
-    if (err < 0)
-        return err;
-    atomic_fetch_add(&p->waiters, 1);
-    if (atomic_load(&p->closed) || atomic_load(&p->closing)) {
-        err = pump_being_closed();
-    } else {
-        struct pollfd fd = {.fd = mrc_pump_fd(p), .events = POLLIN};
-        (void)poll(&fd, 1, timeout_ms); /* a signal ends it like a timeout: the caller looks */
-        err = mrc_pump_turn(p, 0);
-    }
-    atomic_fetch_sub(&p->waiters, 1);
-    return err;
-}
-
-int mrc_pump_wait(struct mrc_pump *p, int timeout_ms)
-{
-    return timeout_ms == 0 ? mrc_pump_turn(p, 0) : pump_sleep(p, timeout_ms);
+    struct pump_turn t = {.budget = budget};
+    const int bits = pump_turn_inside(p, &t);
+    const bool soon = pump_look(&p->look, &t, t.moved <= PUMP_FEW);
+    return pump_leave(p, bits | (soon ? MRC_TURN_SOON : 0));
 }
 
 int mrc_pump_fd(const struct mrc_pump *p)

@@ -17,6 +17,7 @@ enum {
     MRC_TURN_BLOCKED = 8, /* a socket is full; the descriptor will say when */
     MRC_TURN_EP = 16,     /* results of EV probes are waiting */
     MRC_TURN_NOTIFY = 32, /* a channel has something, or an asynchronous event came; thread mode */
+    MRC_TURN_SOON = 64,   /* more is expected in a moment: look again before you sleep; loop mode */
 };
 
 /* When what mrc_pump_post takes leaves. */
@@ -49,6 +50,9 @@ int mrc_pump_turn(struct mrc_pump *p, uint32_t budget);
  * thread found something; mrc_pump_turn moves no packets and returns what it found since the last
  * call. Once, before the descriptor is asked for. STATE: there is a thread already. */
 int mrc_pump_start(struct mrc_pump *p, uint32_t spin_us);
+/* Without such a thread: how long after a packet mrc_pump_turn returns MRC_TURN_SOON and
+ * mrc_pump_wait does not sleep, if that was worth it lately. 0, as it is at first: never. */
+int mrc_pump_spin(struct mrc_pump *p, uint32_t spin_us);
 /* No more turns, for good; all else works on. For those who cannot close: the process ends, and
  * memory goes that the thread could write to. */
 int mrc_pump_stop(struct mrc_pump *p);

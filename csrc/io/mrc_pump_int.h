@@ -15,6 +15,8 @@ enum {
     PUMP_CHANNELS_MAX = 128, /* completion channels; number 0 is the asynchronous events */
     PUMP_EVENTS = 256,       /* EV events between the tables' rings and the caller; power of two */
     PUMP_RX_BURST = 128,
+    PUMP_FEW =
+        4, /* packets in a turn: an exchange of single ones; a write is one, and two answer */
 };
 
 /* Memory given to the core, so that closing the pump gives all of it back. */
@@ -45,6 +47,22 @@ struct pump_channel {
     uint32_t cqs; /* completion queues bound to it */
 };
 
+struct pump_turn {
+    mrc_ns now;      /* when it began */
+    uint32_t budget; /* packets each way; 0: the default */
+    uint32_t moved;  /* packets, both ways */
+    bool more;
+    bool blocked;
+};
+
+/* Looking for packets instead of sleeping, where that was worth it lately. */
+struct pump_look {
+    mrc_ns max;           /* so long at a time; 0: never */
+    _Atomic mrc_ns until; /* now; 0: not looking */
+    uint32_t skip;        /* occasions let pass after the last look in vain */
+    uint32_t left;        /* so many of them are to come */
+};
+
 /* Thread mode: a thread of the pump takes the turns, everybody else comes in between two of them.
  * Whoever holds `own` owns the engine, the ports and all of the pump that is not atomic. */
 struct pump_thread {
@@ -57,7 +75,6 @@ struct pump_thread {
     atomic_bool next;    /* the thread has given way: whoever comes now lets it in first */
     atomic_uint ready;   /* MRC_TURN_* found by the thread and not taken */
     int ready_fd;        /* eventfd: readable when `ready` gained a bit since it was last read */
-    mrc_ns spin_ns;      /* how long it looks again and again before it sleeps */
     uint32_t told;       /* completions that `ready` has told of, free-running */
     uint32_t told_async; /* asynchronous events, the same */
     bool noted;          /* a channel has become readable since it was told of */
@@ -68,7 +85,8 @@ struct pump_thread {
     bool stop;
     bool running;
     bool joinable;
-    atomic_int other_cpu; /* where the application last called from */
+    atomic_int other_cpu;  /* where the application last called from */
+    _Atomic mrc_ns called; /* when */
 };
 
 struct mrc_pump {
@@ -103,6 +121,7 @@ struct mrc_pump {
     struct pump_channel channel[PUMP_CHANNELS_MAX];
     uint32_t channel_end; /* none is open from here on */
     uint8_t *cq_channel;  /* cfg.cq_max; 0: none */
+    struct pump_look look;
     atomic_bool threaded; /* a thread was started: `busy` stays set, and thread.own rules */
     struct pump_thread thread;
 };
@@ -118,8 +137,18 @@ int pump_turn_away(int err, const char *words);
 void pump_thread_end(struct mrc_pump *p);
 /* What the thread has found since the last call: MRC_TURN_*. Needs no owner. */
 int pump_take(struct mrc_pump *p);
-/* A turn by the owner. moved: were there packets? */
-int pump_turn_inside(struct mrc_pump *p, uint32_t budget, bool *moved);
+/* A turn by the owner. */
+int pump_turn_inside(struct mrc_pump *p, struct pump_turn *t);
+/* A turn by somebody who comes in for it. */
+int pump_turn(struct mrc_pump *p, uint32_t budget);
+/* After each turn. may: packets that come now are worth looking for. True: so look, or go on. */
+bool pump_look(struct pump_look *l, const struct pump_turn *t, bool may);
+/* Whoever looks does so longer: something was sent, and there will be an answer. */
+void pump_look_on(struct pump_look *l, mrc_ns now);
+void pump_look_set(struct pump_look *l, uint32_t spin_us);
+/* Until the descriptor is readable, true, or there is no more looking. Needs no owner. */
+bool pump_look_around(const struct pump_look *l, int fd);
+void pump_pause(void); /* of a thread that looks again and again */
 /* Work was posted: send it, or see to it that somebody does. */
 void pump_posted(struct mrc_pump *p, int when);
 /* Lets the next one in and hands the result through. */
@@ -143,6 +172,17 @@ void pump_local_planes(struct mrc_pump *p, uint32_t path);
 int pump_path_fits(struct mrc_pump *p, uint32_t path, uint32_t path_mtu);
 /* Moves EV events from the tables to the pump while there is room. */
 void pump_collect_events(struct mrc_pump *p);
+
+/* Is there a thread to speak to? In a forked child there is none, and its lock may be held. */
+static inline bool pump_threaded(const struct mrc_pump *p)
+{
+    return atomic_load_explicit(&p->threaded, memory_order_acquire);
+}
+
+static inline mrc_ns pump_look_until(const struct pump_look *l)
+{
+    return atomic_load_explicit(&l->until, memory_order_relaxed);
+}
 
 /* mrc_pump_mem.c */
 void *pump_alloc(struct mrc_pump *p, size_t size); /* zeroed; NULL: no memory */

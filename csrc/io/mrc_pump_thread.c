@@ -19,17 +19,9 @@
 enum {
     THREAD_BUDGET = 128,   /* packets a turn: so long those who want to come in may have to wait */
     THREAD_COURTESY = 500, /* looks at those who wait before the thread lies down for them */
-    THREAD_SPIN_MAX_US = 1000,
 };
-
-static void thread_pause(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
+/* An application that has not called for so long sleeps, as far as the thread is concerned. */
+#define THREAD_QUIET_NS (1 * MRC_MSEC)
 
 /* ---- those who come in ---- */
 
@@ -37,6 +29,7 @@ int pump_enter_between(struct mrc_pump *p)
 {
     struct pump_thread *t = &p->thread;
     atomic_store_explicit(&t->other_cpu, sched_getcpu(), memory_order_relaxed);
+    atomic_store_explicit(&t->called, mrc_clock_now(), memory_order_relaxed);
     atomic_fetch_add(&t->waiting, 1);
     pthread_mutex_lock(&t->own);
     while (atomic_load(&t->next))
@@ -80,7 +73,7 @@ static void thread_give_way(struct pump_thread *t)
     t->yielding = true;
     pthread_mutex_unlock(&t->own);
     for (int i = 0; i < THREAD_COURTESY && atomic_load(&t->waiting) != 0; i++)
-        thread_pause();
+        pump_pause();
     pthread_mutex_lock(&t->own);
     while (t->owed != 0 && atomic_load(&t->waiting) != 0)
         pthread_cond_wait(&t->passed, &t->own);
@@ -130,49 +123,48 @@ static void thread_tell(struct pump_thread *t)
  * a turn deals with them, and who posts now sees `resting` and makes it so. It does not give up the
  * core while it spins (a thread that yields again and again is put behind all others for as long as
  * it pleases the scheduler), so spin_ns is what somebody on the same core may have to wait. */
-static void thread_rest(struct mrc_pump *p, mrc_ns spin_until)
+static void thread_rest(struct mrc_pump *p)
 {
     struct pollfd fd = {.fd = p->epoll_fd, .events = POLLIN};
-    while (mrc_clock_now() < spin_until) {
-        if (poll(&fd, 1, 0) != 0)
-            return;
-        thread_pause();
-    }
-    (void)poll(&fd, 1, -1);
+    if (!pump_look_around(&p->look, p->epoll_fd))
+        (void)poll(&fd, 1, -1);
 }
 
-/* On one core with the application, which it would keep from running. */
-static bool thread_shares(struct pump_thread *t)
+/* Not on one core with the application, which it would keep from running; unless that sleeps, and
+ * single packets come. */
+static bool thread_may_look(struct pump_thread *t, uint32_t moved, bool news)
 {
-    return sched_getcpu() == atomic_load_explicit(&t->other_cpu, memory_order_relaxed);
+    if (sched_getcpu() != atomic_load_explicit(&t->other_cpu, memory_order_relaxed))
+        return true;
+    return !news && moved <= PUMP_FEW &&
+           mrc_clock_now() >
+               atomic_load_explicit(&t->called, memory_order_relaxed) + THREAD_QUIET_NS;
 }
 
 static void *thread_main(void *arg)
 {
     struct mrc_pump *p = arg;
     struct pump_thread *t = &p->thread;
-    mrc_ns spin_until = 0;
     pthread_mutex_lock(&t->own);
     while (!t->stop) {
-        bool moved = false;
+        struct pump_turn turn = {.budget = THREAD_BUDGET};
         t->due = false;
         p->error[0] = '\0';
-        const int bits = pump_turn_inside(p, THREAD_BUDGET, &moved);
+        const int bits = pump_turn_inside(p, &turn);
         pump_signal(p);
         const bool news = thread_news(p, bits);
+        (void)pump_look(&p->look, &turn, thread_may_look(t, turn.moved, news));
         if (t->due || atomic_load(&t->waiting) != 0) {
             if (news)
                 thread_tell(t);
             thread_give_way(t);
             continue;
         }
-        if (moved)
-            spin_until = thread_shares(t) ? 0 : mrc_clock_now() + t->spin_ns;
         t->resting = true;
         pthread_mutex_unlock(&t->own);
         if (news)
             thread_tell(t);
-        thread_rest(p, spin_until);
+        thread_rest(p);
         atomic_store(&t->next, true);
         pthread_mutex_lock(&t->own);
         thread_is_in(t);
@@ -201,12 +193,13 @@ static int thread_create(struct mrc_pump *p)
 static int thread_start(struct mrc_pump *p, uint32_t spin_us)
 {
     struct pump_thread *t = &p->thread;
-    t->spin_ns = mrc_min32(spin_us, THREAD_SPIN_MAX_US) * MRC_USEC;
+    pump_look_set(&p->look, spin_us);
     t->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (t->ready_fd < 0)
         return errno;
     atomic_init(&t->waiting, 0);
     atomic_init(&t->other_cpu, -1);
+    atomic_init(&t->called, 0);
     atomic_init(&t->ready, 0);
     atomic_init(&t->next, false);
     pthread_mutexattr_t kind;
