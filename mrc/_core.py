@@ -233,6 +233,10 @@ class Pump:
         rc: int = lib.mrc_pump_turn(self.ptr, budget)
         return rc if rc >= 0 else self._checked(rc, "turn")
 
+    def catch_up(self) -> None:
+        """Deal with what has arrived, in this thread whoever takes the turns."""
+        self._checked(lib.mrc_pump_catch_up(self.ptr), "turn")
+
     def push(self) -> None:
         """What was posted to leave later leaves now, in thread mode; a turn does so as well."""
         self._checked(lib.mrc_pump_push(self.ptr), "push")

@@ -332,7 +332,7 @@ class Connection(AsyncClosing):
     def _lose(self, exc: Exception, *, tell: bool = False) -> None:
         """It cannot go on. The first reason counts: that of a completion, if there is one."""
         if not self.closed.done() and not self.context.closed:
-            self._transfer.on_completions()
+            self._transfer.last_words()
         if self.closed.done():
             return
         if tell:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple, TypedDict
 
 from ._check import U32_MAX, whole
@@ -231,6 +232,12 @@ class Transfer:
                 break
         if worst is not WcStatus.SUCCESS:
             self._on_error(worst)
+
+    def last_words(self) -> None:
+        """Bad news came by another way: completions that say why are perhaps just behind it."""
+        with suppress(OSError, MrcUsageError):  # closed or unusable: then there are none
+            self._qp.ctx.pump.catch_up()
+        self.on_completions()
 
     def _settle(self, fields: tuple[int, ...]) -> None:
         done = self._pending.pop(fields[0], None)

@@ -56,6 +56,8 @@ int mrc_pump_spin(struct mrc_pump *p, uint32_t spin_us);
 /* No more turns, for good; all else works on. For those who cannot close: the process ends, and
  * memory goes that the thread could write to. */
 int mrc_pump_stop(struct mrc_pump *p);
+/* One turn by the caller, in thread mode as well: what has arrived is dealt with now. */
+int mrc_pump_catch_up(struct mrc_pump *p);
 /* Block until the descriptor is readable or timeout_ms passed (-1 = for ever); then one turn. */
 int mrc_pump_wait(struct mrc_pump *p, int timeout_ms);
 uint64_t mrc_pump_now(struct mrc_pump *p); /* the pump's clock (CLOCK_MONOTONIC), ns */

@@ -108,6 +108,18 @@ int mrc_pump_turn(struct mrc_pump *p, uint32_t budget)
     return atomic_load(&p->closing) ? pump_being_closed() : pump_turn(p, budget);
 }
 
+int mrc_pump_catch_up(struct mrc_pump *p)
+{
+    const int err = pump_enter(p);
+    if (err < 0)
+        return err;
+    struct pump_turn t = {0};
+    const int bits = pump_turn_inside(p, &t);
+    if (pump_threaded(p))
+        pump_kick(p); /* the thread tells those who wait what was found */
+    return pump_leave(p, bits);
+}
+
 /* Outside, so that nobody closes the descriptor meanwhile. */
 static int pump_sleep(struct mrc_pump *p, int timeout_ms)
 {

@@ -113,6 +113,24 @@ TEST(thread_turn__says_what_was_found_once)
     pump_pair_close(&w);
 }
 
+/* Who cannot wait for the thread's turn takes one, though it were its last. */
+TEST(thread_catch_up__is_a_turn_of_the_caller)
+{
+    struct pump_pair w = pair_of_threads(MRC_IO_UDP, 0);
+    struct end *e = &w.e[0];
+    struct mrc_wc wc;
+    int have = 0;
+    CHECK_EQ(mrc_pump_stop(e->p), 0);
+    end_write(e, &w.e[1], 1, 0, SMALL);
+    const mrc_ns end = mrc_clock_now() + LIMIT_MS * MRC_MSEC;
+    while (have == 0 && mrc_clock_now() < end) {
+        CHECK(mrc_pump_catch_up(e->p) >= 0);
+        have = mrc_pump_cq_poll(e->p, e->cq, &wc, 1);
+    }
+    CHECK_EQ(have, 1);
+    pump_pair_close(&w);
+}
+
 static int rested(struct end *e)
 {
     const mrc_ns end = mrc_clock_now() + LIMIT_MS * MRC_MSEC;

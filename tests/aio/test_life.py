@@ -11,6 +11,8 @@ import pytest
 
 import mrc
 
+from .conftest import LOOP_ONLY
+
 DEAD = {"loss_ppm": 1_000_000}
 
 
@@ -149,6 +151,20 @@ async def test_bad_remote_access_is_a_completion(mem, wrong):
     assert isinstance(await pair.b.wait_closed(timeout=5), mrc.MrcPeerLost)
     with pytest.raises(mrc.MrcPeerLost):
         await pair.a.write(local, remote, timeout=1)
+
+
+@LOOP_ONLY
+async def test_what_the_peer_says_of_a_write_counts_before_its_farewell(mem):
+    """Its refusal has arrived, but nobody looked yet, when it gives up the connection."""
+    pair = await mem()
+    local, remote = await pair.regions(bytearray(10), bytearray(10))
+    bad = mrc.RemoteRegion("x", remote.addr, 10, remote.rkey ^ 0x10000000)
+    written = pair.a.write_nowait(local, bad)
+    pair.b.context.turn()
+    pair.a._on_message({"type": "abort", "reason": "it is over"})
+    with pytest.raises(mrc.MrcWorkError) as caught:
+        await written
+    assert caught.value.wc.status is mrc.WcStatus.REM_ACCESS_ERR
 
 
 async def test_region_without_remote_write_refuses_peers(mem):
