@@ -74,11 +74,14 @@ KNOWN = (
         "Single packets",
         ("per packet, ",),
         "Each datagram is a walk through the stack at the sender, through three hops, and at the"
-        " receiver: that is nearly all of it, and the bare loop pays it too. The system call is"
-        " shared by sixteen already. What MRC adds stands in the rows `steps1-...`.",
+        " receiver: that is nearly all of it, and the bare loop pays it too. The bare loop shares a"
+        " system call among sixteen for one path; ours has one for each, so that they leave in the"
+        " order of their paths, which is the row `single-order`. What MRC adds stands in the rows"
+        " `steps1-...`.",
         (
             *_steps("steps1", SINGLE, "mrc-single"),
-            *_trials("kernel", SINGLE, "uring-single", "single-tunsrc", GSO),
+            *_trials("kernel", SINGLE, "single-order", "uring-order", "uring-single",
+                     "single-tunsrc", GSO),
             *_trials("rings", SINGLE, "packet-single", "packet-ring", "xdp", "xdp-zero-copy"),
         ),
         "a source that is given (`ip sr tunsrc set`), as far as its row says; beyond that not a"
