@@ -21,9 +21,16 @@ from mrc.cli.parser import SPORT_BASE
 from mrc.fabric import Fault, FaultKind, settle
 from mrc.fabric.shape import FabricShape
 from mrc.lab.errors import FabricError
-from mrc.lab.remote import Remote, host_number, surroundings
-from mrc.lab.state import Place
+from mrc.lab.remote import Remote, host_number
+from mrc.lab.state import Place, surroundings
 from mrc.units import format_bytes
+
+
+def _inside() -> tuple[Place, str] | None:
+    try:
+        return surroundings()
+    except FabricError as error:
+        raise CliError(Exit.USAGE, str(error)) from None
 
 
 def _ask(lab: Place, op: str, **arguments: Any) -> dict[str, Any]:
@@ -39,7 +46,7 @@ def _ask(lab: Place, op: str, **arguments: Any) -> dict[str, Any]:
 
 def send_options(options: SendOptions) -> SendOptions:
     """With what the lab knows filled in. CliError: faults outside of a lab, or none it can do."""
-    inside = surroundings()
+    inside = _inside()
     if inside is None:
         if options.faults:
             kind = options.faults[0].kind
@@ -77,7 +84,7 @@ def _with_window(options: SendOptions, fits: int) -> SendOptions:
 
 def recv_options(options: RecvOptions) -> RecvOptions:
     """The same for mrc-recv: by which paths it answers."""
-    inside = surroundings()
+    inside = _inside()
     if inside is None:
         return options
     lab, name = inside
@@ -149,7 +156,7 @@ class InlineFaults:
 
     def start(self, clock_ns: int) -> None:
         """Play the script; its second 0 is `clock_ns` of CLOCK_MONOTONIC."""
-        inside = surroundings()
+        inside = _inside()
         if inside is None or self._remote is not None:
             return
         lab, name = inside

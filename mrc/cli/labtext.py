@@ -42,7 +42,8 @@ exit codes:
 
 _FILES = """\
 environment:
-  MRC_LAB        the lab, where --name is not given; set by exec
+  MRC_LAB        name of the lab, where --name is not given; set by exec, with
+                 MRC_LAB_HOST (h1, ..) and MRC_LAB_FOLDER
   XDG_RUNTIME_DIR  its folder mrc-lab notes the labs of this user; else
                  /run/mrc-lab (root), /tmp/mrc-lab-UID (others)
 """

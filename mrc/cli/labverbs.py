@@ -30,9 +30,18 @@ from mrc.lab.remote import (
     entering,
     host_number,
     standing_in,
-    surroundings,
 )
-from mrc.lab.state import DEFAULT_NAME, ENV_HOST, ENV_LAB, Place, place, places, sweep
+from mrc.lab.state import (
+    DEFAULT_NAME,
+    ENV_FOLDER,
+    ENV_HOST,
+    ENV_LAB,
+    Place,
+    place,
+    places,
+    surroundings,
+    sweep,
+)
 
 PROGRAM = "mrc-lab"
 
@@ -170,7 +179,12 @@ def _exec(args: argparse.Namespace) -> None:
     except FabricError as error:
         raise CliError(Exit.USAGE, str(error)) from None
     os.environ.update(
-        {ENV_LAB: str(where.folder), ENV_HOST: args.host, "MRC_NETLAB": str(said["holder"])}
+        {
+            ENV_LAB: where.name,
+            ENV_FOLDER: str(where.folder),
+            ENV_HOST: args.host,
+            "MRC_NETLAB": str(said["holder"]),
+        }
     )
     # mrc-send of this installation, whatever PATH says of others
     beside = str(Path(sys.argv[0]).resolve().parent)

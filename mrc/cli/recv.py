@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     try:
         chosen = options.parse_recv(argv)
-        if "MRC_LAB" in os.environ:
+        if "MRC_LAB_FOLDER" in os.environ:
             from mrc.cli import inlab
 
             chosen = inlab.recv_options(chosen)

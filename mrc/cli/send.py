@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     try:
         chosen = options.parse_send(argv)
-        if chosen.faults or "MRC_LAB" in os.environ:
+        if chosen.faults or "MRC_LAB_FOLDER" in os.environ:
             from mrc.cli import inlab
 
             chosen = inlab.send_options(chosen)

@@ -18,7 +18,7 @@ from .fabric import HOLDER_ENV, tcp_listens
 from .jobs import Job
 from .remote import entering
 from .reports import Said
-from .state import ENV_HOST, ENV_LAB
+from .state import ENV_FOLDER, ENV_HOST, ENV_LAB
 
 __all__ = ["Asked", "Crew", "Program", "Programs"]
 
@@ -127,7 +127,8 @@ class Crew:
         name = f"h{host + 1}"
         env = {
             **os.environ,
-            ENV_LAB: str(self._folder),
+            ENV_LAB: self._folder.name,
+            ENV_FOLDER: str(self._folder),
             ENV_HOST: name,
             HOLDER_ENV: str(self._lab["holder"]),
         }

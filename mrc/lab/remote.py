@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from . import userns
 from .errors import FabricError, FabricUnavailableError
-from .state import ENV_HOST, ENV_LAB, Place, place, places
+from .state import ENV_LAB, Place, place, places, surroundings
 
 MESSAGE_MAX = 1 << 20
 
@@ -105,12 +105,6 @@ class Remote:
             raise FabricError(f"the lab {self.place.name} is gone")
         found: dict[str, Any] = json.loads(data)
         return found
-
-
-def surroundings() -> tuple[Place, str] | None:
-    """The lab this process runs in, and the name of its host; None: in none."""
-    folder, host = os.environ.get(ENV_LAB), os.environ.get(ENV_HOST)
-    return (Place(Path(folder)), host) if folder and host else None
 
 
 def asked_for(name: str | None) -> str | None:

@@ -16,11 +16,10 @@ import fcntl
 import json
 import os
 import re
-import shutil
 import stat
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,9 +30,13 @@ from .fabric import cleanup_stale
 
 DEFAULT_NAME = "lab"
 ENV_LAB = "MRC_LAB"
-"""The lab that is meant without --name; for what `mrc-lab exec` runs its folder."""
+"""The name of the lab that is meant without --name."""
 ENV_HOST = "MRC_LAB_HOST"
-"""And the name of the host: h1, h2, .."""
+"""For what `mrc-lab exec` runs: the name of the host, h1, h2, .., .."""
+ENV_FOLDER = "MRC_LAB_FOLDER"
+""".. and the folder of its lab. A variable of its own: a name is never taken for a path."""
+_MADE = ("lock", "control", "lab.json", "lab.json.new", "log")
+"""What a lab has in its folder, and profiles of EVs beside it."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 
 
@@ -98,8 +101,11 @@ class Place:
         return found if isinstance(found, dict) else {}
 
     def remove(self) -> None:
-        """The folder and all in it."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """What labs make, and the folder when nothing else is in it."""
+        for path in (*(self.folder / name for name in _MADE), *self.folder.glob("*.toml")):
+            path.unlink(missing_ok=True)
+        with suppress(OSError):  # a stranger's file: it stays, and is no lab without a lock
+            self.folder.rmdir()
 
     @contextmanager
     def control(self) -> Iterator[str]:
@@ -111,14 +117,27 @@ class Place:
             os.close(fd)
 
 
+def surroundings() -> tuple[Place, str] | None:
+    """The lab this process runs in, and the name of its host; None: in none.
+
+    FabricError: what the environment says is no folder for labs of this user.
+    """
+    named, host = os.environ.get(ENV_FOLDER), os.environ.get(ENV_HOST)
+    if not named or not host:
+        return None
+    folder = Path(named)
+    if not folder.is_absolute() or not _NAME.fullmatch(folder.name):
+        raise FabricError(f"{ENV_FOLDER}={named} is no folder of a lab; unset it")
+    return Place(_checked(folder.parent) / folder.name), host
+
+
 def base() -> Path:
     """The folder of all labs of this user, made if need be. FabricError: another one's.
 
     In a host it is that of its lab: in a user namespace one is root, and not.
     """
-    inside = os.environ.get(ENV_LAB)
-    if inside and os.environ.get(ENV_HOST):
-        return Path(inside).parent
+    if (inside := surroundings()) is not None:
+        return inside[0].folder.parent
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and _is_ours(Path(runtime)):
         return _made(Path(runtime) / "mrc-lab")
@@ -140,6 +159,11 @@ def _made(folder: Path) -> Path:
         raise FabricError(f"{folder}: no folder for labs, but a file; remove it") from None
     except OSError as error:
         raise FabricError(f"{folder}: {error.strerror}") from error
+    return _checked(folder)
+
+
+def _checked(folder: Path) -> Path:
+    """A folder that is ours alone."""
     if not _is_ours(folder):
         raise FabricError(f"{folder} belongs to another user; set XDG_RUNTIME_DIR")
     if folder.lstat().st_mode & 0o077:
@@ -172,6 +196,8 @@ def sweep(wait_s: float = 2.0) -> list[str]:
     """Remove what crashes left: folders, processes in hosts. The names of those labs."""
     gone = []
     for found in places():
+        if not (found.folder / "lock").is_file():
+            continue  # whatever it is, no lab was there
         try:
             lock = found.take()
         except (FabricError, OSError):

@@ -14,7 +14,7 @@ from mrc.lab.plan import FabricSpec
 
 @pytest.fixture(autouse=True)
 def outside(monkeypatch):
-    monkeypatch.delenv("MRC_LAB", raising=False)
+    monkeypatch.delenv("MRC_LAB_FOLDER", raising=False)
     monkeypatch.delenv("MRC_LAB_HOST", raising=False)
 
 

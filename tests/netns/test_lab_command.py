@@ -90,7 +90,7 @@ def test_from_inside_of_its_hosts_a_lab_is_not_taken_down(user: User, argv):
     inside = ("exec", "--name", "one", "h2", "--")
     said = user.run(*inside, *user.command, "down", *argv, code=1)
     assert said.startswith("mrc-lab: this is h2 of the lab one, and all that runs in its hosts")
-    bare = ("env", "-u", "MRC_LAB", "-u", "MRC_LAB_HOST", *user.command)
+    bare = ("env", "-u", "MRC_LAB_FOLDER", "-u", "MRC_LAB_HOST", *user.command)
     assert "h2 of the lab one" in user.run(*inside, *bare, "down", "--name", "one", code=1)
     assert user.names() == ["one", "two"]
     assert user.run(*inside, *user.command, "down", "--name", "two") == "two is down\n"

@@ -10,7 +10,7 @@ import pytest
 from mrc.lab import userns
 from mrc.lab.errors import FabricError, FabricUnavailableError
 from mrc.lab.remote import NoLabError, choose, entering, host_number, standing_in
-from mrc.lab.state import ENV_HOST, ENV_LAB, base, place, places, sweep
+from mrc.lab.state import ENV_FOLDER, ENV_HOST, ENV_LAB, base, place, places, surroundings, sweep
 from tests.needs import skip_or_fail
 
 
@@ -19,6 +19,7 @@ def runtime(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.delenv(ENV_LAB, raising=False)
     monkeypatch.delenv(ENV_HOST, raising=False)
+    monkeypatch.delenv(ENV_FOLDER, raising=False)
     return tmp_path
 
 
@@ -55,7 +56,7 @@ def test_a_lock_ends_with_its_process_however_it_ends():
 def test_a_sweep_leaves_the_living_alone():
     lock = place("alive").take()
     os.close(place("dead").take())
-    (place("torn").folder).mkdir()
+    os.close(place("torn").take())
     (place("torn").folder / "lab.json").write_text("{")
     assert sweep() == ["dead", "torn"]
     assert [p.name for p in places()] == ["alive"]
@@ -162,10 +163,71 @@ def test_standing_in_a_host_is_seen_by_its_namespace():
 
 def test_in_a_host_labs_are_looked_for_where_its_own_is(monkeypatch, tmp_path):
     elsewhere = tmp_path / "elsewhere" / "lab"
-    monkeypatch.setenv(ENV_LAB, str(elsewhere))
+    elsewhere.parent.mkdir(mode=0o700)
+    monkeypatch.setenv(ENV_FOLDER, str(elsewhere))
     monkeypatch.setenv(ENV_HOST, "h1")
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/nowhere")
     assert base() == elsewhere.parent
+
+
+@pytest.fixture
+def home(monkeypatch, tmp_path):
+    """Somebody's folder, who stands in it and says MRC_LAB where he always says it."""
+    made = tmp_path / "home"
+    for name in ("thesis", ".hidden", "lockers"):
+        (made / name).mkdir(parents=True)
+        (made / name / "work").write_text("years")
+    (made / "lockers" / "lock").write_text("a key")
+    monkeypatch.chdir(made)
+    monkeypatch.setenv(ENV_HOST, "h1")
+    return made
+
+
+def kept(home):
+    return sorted(str(p.relative_to(home)) for p in home.rglob("*") if p.is_file())
+
+
+@pytest.mark.parametrize("value", ["mylab", "./mylab", "{home}/mylab", "", "/", "."])
+def test_a_name_of_a_lab_is_never_a_folder_to_sweep(monkeypatch, home, value):
+    before = kept(home)
+    monkeypatch.setenv(ENV_LAB, value.format(home=home))
+    assert surroundings() is None
+    assert base() != home
+    sweep(0)
+    assert kept(home) == before
+
+
+@pytest.mark.parametrize("value", ["mylab", "./mylab", "/", "{home}/..", "{home}/a b"])
+def test_what_is_no_folder_of_a_lab_is_refused(monkeypatch, home, value):
+    before = kept(home)
+    monkeypatch.setenv(ENV_FOLDER, value.format(home=home))
+    for ask in (base, surroundings, places, sweep):
+        with pytest.raises(FabricError, match="is no folder of a lab; unset it"):
+            ask()
+    assert kept(home) == before
+
+
+def test_a_folder_open_to_others_is_none_for_labs(monkeypatch, home):
+    home.chmod(0o755)
+    monkeypatch.setenv(ENV_FOLDER, str(home / "mylab"))
+    with pytest.raises(FabricError, match="chmod 700"):
+        sweep()
+
+
+def test_of_others_files_none_is_removed_whatever_the_environment_says(monkeypatch, home):
+    """Not even in a folder with a lock: what was put there stays, only the lock is gone."""
+    home.chmod(0o700)
+    monkeypatch.setenv(ENV_FOLDER, str(home / "mylab"))
+    before = kept(home)
+    sweep(0)
+    assert kept(home) == [name for name in before if name != "lockers/lock"]
+
+
+def test_a_folder_without_a_lock_is_no_lab(monkeypatch):
+    (base() / "notes").mkdir()
+    (base() / "notes" / "lab.json").write_text("{}")
+    assert sweep(0) == []
+    assert (base() / "notes" / "lab.json").exists()
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", ".x", "x" * 33, "a b"])
@@ -184,7 +246,7 @@ def test_the_only_lab_is_meant_several_are_not_and_inside_one_it_is_that(monkeyp
         choose(None)
     with pytest.raises(NoLabError, match=r"no lab named c \(up: a, b\)"):
         choose("c")
-    monkeypatch.setenv(ENV_LAB, str(place("b").folder))
+    monkeypatch.setenv(ENV_FOLDER, str(place("b").folder))
     monkeypatch.setenv(ENV_HOST, "h1")
     assert choose(None).name == "b"
     for lock in locks:
