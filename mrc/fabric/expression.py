@@ -156,5 +156,5 @@ def fill(template: str, names: Mapping[str, Any]) -> str:
         return re.sub(r"\bnever (?:ms|s)\b", "never", _Filler(names).vformat(template, (), {}))
     except FabricError:
         raise
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, ArithmeticError) as error:
         raise FabricError(f"{template!r}: {error}") from None

@@ -8,6 +8,7 @@ Each part of an expression has a kind: a number, a truth, a word. What names sta
 from __future__ import annotations
 
 import ast
+import re
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -92,7 +93,13 @@ def check_sentence(template: str, known: Known) -> None:
             )
 
 
+_SPEC = re.compile(r"[<>=^]?[+ -]?0?\d{0,2},?(\.\d{1,2})?[defgs%]?")
+"""How a value may be written: no width or precision that fills the memory."""
+
+
 def _can_be_written(kind: Kind, spec: str) -> bool:
+    if not _SPEC.fullmatch(spec):
+        return False
     for value in ("word",) if kind is Kind.WORD else (1.5, 1):
         try:
             format(value, spec)

@@ -53,6 +53,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from string import Formatter
 
 from . import expression
 from .capacity import ENCAP, HEADERS, TIMESTAMP
@@ -156,7 +157,7 @@ class Scenario:
         expect = tuple(
             one for one in self.expect if whole and not expression.names_in(one.expression) & gone
         )
-        said = re.findall(r"\{([^:}]*)", self.verdict)
+        said = [field for _, field, _, _ in Formatter().parse(self.verdict) if field]
         plain = not whole or any(expression.names_in(text) & gone for text in said)
         return replace(
             self,

@@ -100,7 +100,7 @@ def test_sentences_are_filled():
     assert fill("nothing {{in}} braces", NAMES) == "nothing {in} braces"
 
 
-@pytest.mark.parametrize("template", ["{gap", "{nothing}", "{gap_ms:q}"])
+@pytest.mark.parametrize("template", ["{gap", "{nothing}", "{gap_ms:q}", "{gap_ms * 1e999:d}"])
 def test_sentences_that_cannot_be(template):
     with pytest.raises(FabricError):
         fill(template, NAMES)

@@ -135,6 +135,8 @@ def test_sentences():
         ("{gap_ms:.0q}", "a number is not written so"),
         ("{gap_ms!r}", "a number is not written so"),
         ("{gap_ms:{errors}}", "a number is not written so"),
+        ("{gap_ms:4000000000}", "a number is not written so"),
+        ("{gap_ms:.1000000000f}", "a number is not written so"),
         ("{rc}", "rc has many figures"),
     ):
         with pytest.raises(FabricError, match=reason):

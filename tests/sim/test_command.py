@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,8 @@ def test_our_scenarios_can_be_read_and_say_what_they_are_compared_with(name):
     assert scenario.scaling
     assert scenario.expect
     assert scenario.only(["main"]).cases == (scenario.main,)
+    braces = replace(scenario, verdict="{{a}} set: {gap_ms:.0f}")
+    assert braces.only(["main"]).verdict == braces.verdict
 
 
 def test_an_interrupt_ends_it_with_its_own_code(tiny):
