@@ -65,6 +65,7 @@ struct engine_flow {
     struct mrc_pkt pkt;       /* that, decoded */
     uint32_t begin;           /* its iCRC up to the BTH */
     struct mrc_qp *untouched; /* has got packets since mrc_engine_touch; NULL: none */
+    bool any;                 /* packet was for a QP, from its peer */
 };
 
 /* What packets change of a QP is asked for by the other two doors only: one touch for all in a row
@@ -80,6 +81,7 @@ static void engine_flow_end(struct mrc_engine *e, struct engine_flow *f)
 static void engine_flow_packet(struct mrc_engine *e, struct engine_flow *f, struct mrc_qp *q)
 {
     f->untouched = q;
+    f->any = true;
     if (e->env.cqs.failed > 0) /* the QPs of that queue must not go on */
         engine_flow_end(e, f);
 }
@@ -264,11 +266,12 @@ static bool engine_rx_next(struct mrc_engine *e, struct engine_flow *f, const st
     return true;
 }
 
-void mrc_engine_rx(struct mrc_engine *e, const struct mrc_rx_pkt *pkts, size_t n, mrc_ns now)
+bool mrc_engine_rx(struct mrc_engine *e, const struct mrc_rx_pkt *pkts, size_t n, mrc_ns now)
 {
     struct engine_flow f;
     f.q = NULL;
     f.untouched = NULL;
+    f.any = false;
     e->now = now;
     for (size_t i = 0; i < n; i++) {
         if (f.q != NULL && engine_rx_next(e, &f, &pkts[i], now))
@@ -276,6 +279,7 @@ void mrc_engine_rx(struct mrc_engine *e, const struct mrc_rx_pkt *pkts, size_t n
         engine_rx_one(e, &f, &pkts[i], now);
     }
     engine_flow_end(e, &f);
+    return f.any;
 }
 
 /* ---- tick ---- */

@@ -53,7 +53,8 @@ size_t mrc_engine_size(const struct mrc_engine_cfg *cfg); /* 0: out of range */
 struct mrc_engine *mrc_engine_init(void *mem, const struct mrc_engine_cfg *cfg, mrc_ns now);
 
 /* ---- the three doors ---- */
-void mrc_engine_rx(struct mrc_engine *e, const struct mrc_rx_pkt *pkts, size_t n, mrc_ns now);
+/* True: some were for queue pairs of ours, from their peers. */
+bool mrc_engine_rx(struct mrc_engine *e, const struct mrc_rx_pkt *pkts, size_t n, mrc_ns now);
 void mrc_engine_tick(struct mrc_engine *e, mrc_ns now);
 /* Up to max packets. Consecutive packets of equal lane, tclass and length form a train; only the
  * last of a train may be shorter. Returns how many; fewer than max: nothing more to send now. */

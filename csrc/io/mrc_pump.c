@@ -314,9 +314,8 @@ static void pump_rx(struct mrc_pump *p, struct pump_turn *t)
             if (io->rx_ready == 0)
                 continue;
             const size_t n = io->ops->rx(io, p->rx, mrc_min32(left, PUMP_RX_BURST));
-            if (n > 0)
-                mrc_engine_rx(p->engine, p->rx, n, t->now);
-            t->moved += (uint32_t)n;
+            if (n > 0 && mrc_engine_rx(p->engine, p->rx, n, t->now))
+                t->moved += (uint32_t)n;
             /* What the port threw away cost time as well: a flood of it must not hold the turn. */
             left -= mrc_min32(left, (uint32_t)mrc_max64(n, PUMP_RX_FLOOR));
             any = any || io->rx_ready != 0;

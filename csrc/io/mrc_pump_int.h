@@ -50,7 +50,7 @@ struct pump_channel {
 struct pump_turn {
     mrc_ns now;      /* when it began */
     uint32_t budget; /* packets each way; 0: the default */
-    uint32_t moved;  /* packets, both ways */
+    uint32_t moved;  /* packets, both ways; what strangers send does not count */
     bool more;
     bool blocked;
 };
@@ -147,7 +147,7 @@ bool pump_look(struct pump_look *l, const struct pump_turn *t, bool may);
 void pump_look_on(struct pump_look *l, mrc_ns now);
 void pump_look_set(struct pump_look *l, uint32_t spin_us);
 /* Until the descriptor is readable, true, or there is no more looking. Needs no owner. */
-bool pump_look_around(const struct pump_look *l, int fd);
+bool pump_look_around(const struct pump_look *l, int fd, mrc_ns limit);
 void pump_pause(void); /* of a thread that looks again and again */
 /* Work was posted: send it, or see to it that somebody does. */
 void pump_posted(struct mrc_pump *p, int when);

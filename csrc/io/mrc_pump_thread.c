@@ -126,7 +126,7 @@ static void thread_tell(struct pump_thread *t)
 static void thread_rest(struct mrc_pump *p)
 {
     struct pollfd fd = {.fd = p->epoll_fd, .events = POLLIN};
-    if (!pump_look_around(&p->look, p->epoll_fd))
+    if (!pump_look_around(&p->look, p->epoll_fd, MRC_NEVER))
         (void)poll(&fd, 1, -1);
 }
 

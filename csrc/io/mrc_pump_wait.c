@@ -62,10 +62,10 @@ void pump_pause(void)
 #endif
 }
 
-bool pump_look_around(const struct pump_look *l, int fd)
+bool pump_look_around(const struct pump_look *l, int fd, mrc_ns limit)
 {
     struct pollfd one = {.fd = fd, .events = POLLIN};
-    while (mrc_clock_now() < pump_look_until(l)) {
+    while (mrc_clock_now() < mrc_min64(pump_look_until(l), limit)) {
         if (poll(&one, 1, 0) != 0)
             return true;
         pump_pause();
@@ -120,6 +120,20 @@ int mrc_pump_catch_up(struct mrc_pump *p)
     return pump_leave(p, bits);
 }
 
+static mrc_ns wait_limit(int timeout_ms)
+{
+    return timeout_ms < 0 ? MRC_NEVER : mrc_clock_now() + (mrc_ns)timeout_ms * MRC_MSEC;
+}
+
+/* In ms, for poll: what is left is rounded up, so that the limit has passed when it returns. */
+static int wait_left(mrc_ns limit)
+{
+    if (limit == MRC_NEVER)
+        return -1;
+    const mrc_ns now = mrc_clock_now();
+    return now < limit ? (int)((limit - now + MRC_MSEC - 1) / MRC_MSEC) : 0;
+}
+
 /* Outside, so that nobody closes the descriptor meanwhile. */
 static int pump_sleep(struct mrc_pump *p, int timeout_ms)
 {
@@ -131,8 +145,9 @@ static int pump_sleep(struct mrc_pump *p, int timeout_ms)
         err = pump_being_closed();
     } else {
         struct pollfd fd = {.fd = mrc_pump_fd(p), .events = POLLIN};
-        if (pump_threaded(p) || !pump_look_around(&p->look, fd.fd))
-            (void)poll(&fd, 1, timeout_ms); /* a signal ends it like a timeout: the caller looks */
+        const mrc_ns limit = wait_limit(timeout_ms);
+        if (pump_threaded(p) || !pump_look_around(&p->look, fd.fd, limit))
+            (void)poll(&fd, 1, wait_left(limit)); /* a signal ends it like a timeout */
         err = mrc_pump_turn(p, 0);
     }
     atomic_fetch_sub(&p->waiters, 1);

@@ -7,7 +7,9 @@
 #include "pump_pair.h"
 #include "t.h"
 
+#include <netinet/in.h>
 #include <sched.h>
+#include <sys/socket.h>
 
 enum { SMALL = 64, SPIN_US = 1000, SKIP_MAX = 63 };
 
@@ -133,6 +135,48 @@ TEST(look_turn__not_in_the_midst_of_bulk)
     CHECK_EQ(mrc_pump_spin(w.e[0].p, SPIN_US), 0);
     end_write(&w.e[0], &w.e[1], 1, 0, 16 * 1024);
     CHECK_EQ(mrc_pump_turn(w.e[0].p, 0) & MRC_TURN_SOON, 0);
+    pump_pair_close(&w);
+}
+
+static uint64_t dropped(const struct mrc_pump *p)
+{
+    uint64_t sum = 0;
+    for (int d = 0; d < MRC_DROP_COUNT; d++)
+        sum += mrc_engine_drops(p->engine, (enum mrc_drop)d);
+    return sum;
+}
+
+/* What anybody may send to a port is no exchange: he could keep a core busy with next to nothing.
+ */
+TEST(look_turn__not_for_what_strangers_send)
+{
+    enum { COUNT = 200 };
+    struct pump_pair w = pump_pair_open(MRC_IO_UDP, NULL, 0);
+    struct mrc_pump *p = w.e[0].p;
+    struct sockaddr_in6 to = {.sin6_family = AF_INET6, .sin6_port = htons(w.e[0].udp_port)};
+    const int fd = socket(AF_INET6, SOCK_DGRAM, 0);
+    const mrc_ns end = mrc_clock_now() + LIMIT_MS * MRC_MSEC;
+    uint8_t junk[COUNT] = {[3] = 0x5A};
+    memcpy(&to.sin6_addr, pump_loopback, 16);
+    CHECK_EQ(mrc_pump_spin(p, SPIN_US), 0);
+    for (size_t len = 1; len <= COUNT; len++) {
+        CHECK_EQ(sendto(fd, junk, len, 0, (struct sockaddr *)&to, sizeof to), len);
+        while (dropped(p) < len && mrc_clock_now() < end)
+            CHECK_EQ(mrc_pump_turn(p, 0) & MRC_TURN_SOON, 0);
+        CHECK_EQ(dropped(p), len);
+    }
+    close(fd);
+    pump_pair_close(&w);
+}
+
+/* The time looked is a part of the time waited. */
+TEST(look_wait__keeps_its_limit)
+{
+    struct pump_pair w = pump_pair_open(MRC_IO_UDP, NULL, 0);
+    const mrc_ns until = mrc_clock_now() + LIMIT_MS * MRC_MSEC;
+    atomic_store(&w.e[0].p->look.until, until);
+    CHECK(mrc_pump_wait(w.e[0].p, 1) >= 0);
+    CHECK(mrc_clock_now() < until);
     pump_pair_close(&w);
 }
 
