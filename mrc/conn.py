@@ -386,6 +386,7 @@ class Connection(AsyncClosing):
         self.qp.close()  # flushes what is still in flight into the completion queue
         self._transfer.on_completions()
         self._whole.close()
+        self._kept.clear()  # a connection is in many a cycle, their buffers need not be
         self._driver.drop()
         await self._channel.close(None if end is None else max(0.1, end - self._driver.loop.time()))
 

@@ -178,7 +178,6 @@ class Context(Closing):
         else:
             self.pump.spin(spin_us)
         self.verbs = Verbs(self.pump)
-        self.async_events = AsyncEvents(self)
         self.endpoint = Endpoint(self.pump)
         if logging := sys.modules.get("logging"):  # who did not import it does not read it
             logging.getLogger("mrc").debug("context seed %#018x", self.seed)
@@ -206,6 +205,11 @@ class Context(Closing):
     def closed(self) -> bool:
         """True after close()."""
         return self.pump.closed
+
+    @property
+    def async_events(self) -> AsyncEvents:
+        """Its asynchronous events (C.1)."""
+        return AsyncEvents(self)  # not kept: each would keep the other
 
     @property
     def threaded(self) -> bool:

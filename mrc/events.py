@@ -50,7 +50,7 @@ class AsyncEvent:
 
 
 class AsyncEvents:
-    """The events of one context, in order; made by it.
+    """The events of one context, in order: Context.async_events.
 
     `fd` is readable exactly while one waits. At most 256 are kept, those taken and not
     acknowledged included; what finds no room is counted in the next one's drop_count.

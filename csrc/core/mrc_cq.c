@@ -5,7 +5,6 @@ size_t mrc_cq_table_bytes(uint32_t max) { return (size_t)max * sizeof(struct mrc
 
 void mrc_cq_table_init(struct mrc_cq_table *t, void *mem, uint32_t max)
 {
-    memset(mem, 0, mrc_cq_table_bytes(max));
     t->cq = mem;
     t->max = max;
     t->waiting = 0;

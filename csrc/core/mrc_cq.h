@@ -33,7 +33,7 @@ struct mrc_cq_table {
 };
 
 size_t mrc_cq_table_bytes(uint32_t max);
-void mrc_cq_table_init(struct mrc_cq_table *t, void *mem, uint32_t max);
+void mrc_cq_table_init(struct mrc_cq_table *t, void *mem, uint32_t max); /* mem: zeroed */
 
 size_t mrc_cq_ring_bytes(uint32_t depth);
 int mrc_cq_add(struct mrc_cq_table *t, void *mem, uint32_t depth); /* -> id, INVAL, FULL */

@@ -42,9 +42,10 @@ struct mrc_engine_cfg {
     uint8_t pad2_[3];
     uint32_t hint_max;    /* QP hint objects; may be 0 */
     uint32_t api_version; /* the caller's MRC_API_VERSION; newer than ours is refused (C.8) */
-    uint32_t pool_kib; /* what QPs borrow while they are busy, so much to send and so much again to
-                          receive (ADR 124, 129), at most MRC_POOL_KIB_MAX; 0: as much as 64 QPs
-                          with 2048 packets each in flight want, less for few */
+    uint32_t pool_kib;  /* what QPs borrow while they are busy, so much to send and so much again to
+                           receive (ADR 124, 129), at most MRC_POOL_KIB_MAX; 0: as much as 64 QPs
+                           with 2048 packets each in flight want, less for few */
+    uint8_t mem_zeroed; /* 1: the memory given is zeroed, and is not touched before it is needed */
 };
 
 struct mrc_engine;

@@ -103,7 +103,8 @@ struct mrc_engine *mrc_engine_init(void *mem, const struct mrc_engine_cfg *c, mr
     if (mem == NULL || !eng_cfg_ok(c))
         return NULL;
     uint8_t *m = mem;
-    memset(mem, 0, eng_tables(c)); /* the rest is not touched before it is lent */
+    if (c->mem_zeroed == 0)
+        memset(mem, 0, eng_tables(c)); /* the rest is not touched before it is lent */
     struct mrc_engine *e = mem;
     uint8_t *const pools = m + eng_tables(c);
     mrc_pool_init(&e->env.pool, pools, eng_pool_units(c));

@@ -5,7 +5,6 @@ size_t mrc_mr_bytes(uint32_t max) { return (size_t)mrc_pow2(max) * sizeof(struct
 
 void mrc_mr_init(struct mrc_mr_table *t, void *mem, uint32_t max)
 {
-    memset(mem, 0, mrc_mr_bytes(max));
     t->mr = mem;
     t->mask = mrc_pow2(max) - 1;
     t->next = 0;

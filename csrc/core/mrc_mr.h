@@ -24,7 +24,7 @@ struct mrc_mr_table {
 
 /* Memory for max regions (rounded up to a power of two). */
 size_t mrc_mr_bytes(uint32_t max);
-void mrc_mr_init(struct mrc_mr_table *t, void *mem, uint32_t max);
+void mrc_mr_init(struct mrc_mr_table *t, void *mem, uint32_t max); /* mem: zeroed */
 
 int mrc_mr_add(struct mrc_mr_table *t, uint32_t pd, void *addr, uint64_t va, uint64_t len,
                uint8_t access, uint32_t key, uint32_t *key_out);

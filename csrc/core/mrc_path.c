@@ -367,16 +367,18 @@ static uint16_t path_scan(struct mrc_path_table *t, struct mrc_path_cursor *c, u
     }
 }
 
-/* For a retransmission: not `avoid`, in whatever plane, while there is another entry (H34). */
+/* For a retransmission: not `avoid` while there is another entry (H34), and over another plane
+ * while there is one: what the packet was lost for may be the plane's, and turns that copies share
+ * with probes would bring the same plane again and again (ADR 132). */
 static uint16_t path_select_but(struct mrc_path_table *t, struct mrc_path_cursor *c,
                                 uint32_t planes, uint16_t avoid, mrc_ns now)
 {
-    const uint32_t own = 1u << t->entry[avoid].cfg.plane;
-    if (path_usable(t, avoid) && t->plane[t->entry[avoid].cfg.plane].usable == 1) {
-        if (planes == own)
-            avoid = MRC_EV_NONE; /* the only one left */
-        planes = planes == own ? own : planes & ~own;
-    }
+    const uint8_t own = t->entry[avoid].cfg.plane;
+    const uint32_t others = planes & ~(1u << own);
+    if (others != 0)
+        planes = others;
+    else if (path_usable(t, avoid) && t->plane[own].usable == 1)
+        avoid = MRC_EV_NONE; /* the only one left */
     const uint32_t p = path_turn(c, planes);
     return path_scan(t, c, p, path_next(t, c, p), avoid, true, now);
 }

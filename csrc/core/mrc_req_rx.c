@@ -16,10 +16,10 @@ static bool req_received(struct mrc_req *r, const struct mrc_req_ctx *c, struct 
     const struct mrc_slot *s = mrc_txtrack_slot(&r->tx, psn);
     if (!mrc_txtrack_ack(&r->tx, psn, echo))
         return false;
-    if (s->rtx == 0) /* nothing else can have been acknowledged */
+    if (s->rtx == 0 || (echo && s->rtx == 1)) { /* nothing else can have been acknowledged */
         mrc_req_report_time(r, c->now - s->sent_ns, 1);
-    if (s->rtx == 0 || (echo && s->rtx == 1)) /* else it is not known which copy that was */
         mrc_path_size_passed(c->path, s->ev, s->nominal);
+    }
     mrc_txtrack_touch(&r->tx, s->ev);
     return true;
 }

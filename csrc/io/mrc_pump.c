@@ -45,6 +45,7 @@ struct mrc_pump *mrc_pump_create(const struct mrc_engine_cfg *cfg)
     if (p == NULL)
         return NULL;
     p->cfg = *cfg;
+    p->cfg.mem_zeroed = 1; /* as pump_alloc gives it */
     mrc_fork_watch();
     p->pid = getpid();
     p->forks = mrc_fork_count();
@@ -70,7 +71,7 @@ struct mrc_pump *mrc_pump_create(const struct mrc_engine_cfg *cfg)
         mrc_pump_destroy(p);
         return NULL;
     }
-    p->engine = mrc_engine_init(mem, cfg, mrc_clock_now());
+    p->engine = mrc_engine_init(mem, &p->cfg, mrc_clock_now());
     return p;
 }
 

@@ -11,6 +11,7 @@ static uint8_t buf[1000];
 static struct mrc_mr_table table(void)
 {
     struct mrc_mr_table t;
+    memset(table_mem, 0, sizeof table_mem);
     mrc_mr_init(&t, table_mem, 4);
     return t;
 }
@@ -92,6 +93,7 @@ TEST(cq_push__overrun_is_a_state)
     static _Alignas(64) uint8_t ring[4 * sizeof(struct mrc_wc)];
     const struct mrc_wc wc = {.wr_id = 5};
     struct mrc_wc out[8];
+    memset(table_mem, 0, sizeof table_mem);
     mrc_cq_table_init(&t, table_mem, 2);
     CHECK(mrc_cq_add(&t, ring, 0) == MRC_ERR_INVAL);
     const int id = mrc_cq_add(&t, ring, 4);
@@ -112,6 +114,7 @@ TEST(cq_push__ring_indices_wrap)
     struct mrc_cq_table t;
     static _Alignas(64) uint8_t ring[4 * sizeof(struct mrc_wc)];
     struct mrc_wc out[8];
+    memset(table_mem, 0, sizeof table_mem);
     mrc_cq_table_init(&t, table_mem, 2);
     CHECK_EQ(mrc_cq_add(&t, ring, 4), 0);
     t.cq[0].head = t.cq[0].tail = UINT32_MAX - 5;

@@ -277,6 +277,26 @@ TEST(path_select__retransmission_takes_another_entry) /* field report 31, H34 */
     }
 }
 
+/* However many probes have their turns between two copies (ADR 132). */
+TEST(path_select__retransmission_takes_another_plane)
+{
+    for (int between = 0; between < 5; between++) {
+        struct rig r = rig_new(16, 4, 0, 0);
+        uint16_t lost = rig_select(&r, MRC_EV_NONE);
+        for (int i = 0; i < 100; i++) {
+            for (int k = 0; k < between; k++)
+                rig_select(&r, MRC_EV_NONE);
+            const uint16_t copy = rig_select(&r, lost);
+            CHECK(mrc_path_entry(r.t, copy)->plane != mrc_path_entry(r.t, lost)->plane);
+            lost = copy;
+        }
+        mrc_path_set_planes(r.t, 1u << mrc_path_entry(r.t, lost)->plane, ~0u);
+        const uint16_t copy = rig_select(&r, lost); /* no other is up */
+        CHECK(copy != lost && copy != MRC_EV_NONE);
+        rig_free(&r);
+    }
+}
+
 /* ---- verdicts ---- */
 
 TEST(path_loss__dead_entry_is_never_selected) /* field report 34 */

@@ -126,6 +126,28 @@ TEST(req_timer__news_restore_budget_and_interval)
     req_close(&r);
 }
 
+/* ADR 132: of a packet that left twice, and whose second copy the report names, it is known how
+ * long that took. */
+TEST(req_timer__a_copy_that_came_through_restores_the_interval)
+{
+    struct rig r;
+    req_open(&r, MRC_CC_FIXED);
+    req_of(&r)->linear_cnt = 0;
+    req_post(&r, 1, 20 * RIG_MTU, WRITE);
+    CHECK_EQ(req_send(&r), 20);
+    CHECK(next_data(&r, MRC_NEVER - 1) != MRC_NEVER);
+    CHECK(mrc_req_timeout_ns(req_of(&r)) > t0_of(10));
+    struct mrc_pkt f = req_sack(&r, REQ_START - 1, REQ_START + 3, 0);
+    req_hear(&r, &f);
+    CHECK_EQ(req_of(&r)->backoff, 1); /* the original, or by chance a copy */
+    f = req_sack(&r, REQ_START - 1, REQ_START + 4, 0);
+    f.rtx = true;
+    req_hear(&r, &f);
+    CHECK_EQ(req_of(&r)->backoff, 0);
+    CHECK_EQ(mrc_req_timeout_ns(req_of(&r)), t0_of(10));
+    req_close(&r);
+}
+
 /* B.9: a NACK does not lengthen the timer of what it sends again. */
 TEST(req_timer__a_refused_packet_starts_its_timer_anew)
 {

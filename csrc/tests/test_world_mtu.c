@@ -93,6 +93,71 @@ TEST(mtu__a_link_that_was_closed_to_data_is_used_again)
     case_end(w);
 }
 
+/* Both hosts are busy: each gets its turns late, by up to so much, one or the other at a time. */
+enum { BUSY_MS = 100 };
+
+static void busy(struct world *w, void *arg, uint32_t n)
+{
+    struct mrc_rand *const r = arg;
+    world_stall(w, mrc_rand_below(r, 2), (1 + mrc_rand_below(r, BUSY_MS)) * MRC_MSEC);
+    world_at(w, w->now + (1 + mrc_rand_below(r, BUSY_MS)) * MRC_MSEC, busy, arg, n);
+}
+
+/* The longest time in which nothing arrived. */
+static mrc_ns longest_silence(struct world *w, mrc_ns until)
+{
+    mrc_ns since = w->now;
+    mrc_ns most = 0;
+    uint64_t seen = 0;
+    while (w->now < until && world_run(w, w->now + MRC_MSEC)) {
+        const uint64_t bytes = world_stats_peer(w, &w->flow[0]).bytes_received;
+        if (bytes != seen)
+            since = w->now;
+        seen = bytes;
+        most = mrc_max64(most, w->now - since);
+    }
+    return most;
+}
+
+/* A plane of four shrinks between two busy hosts. The window falls to one packet, of which copy
+ * after copy left on that plane, and then the timer had to run out, which nothing but a packet that
+ * left once took back: seconds, in the end half a minute (ADR 132). */
+TEST(mtu__no_long_silence_between_busy_hosts)
+{
+    static const uint64_t seeds[] = {6, 11, 24};
+    for (size_t k = 0; k < sizeof seeds / sizeof seeds[0]; k++) {
+        struct world_cfg cfg = world_defaults(seeds[k]);
+        struct world_qp_cfg q = world_qp_defaults();
+        struct mrc_rand r;
+        mrc_rand_seed(&r, seeds[k] * 77 + 5);
+        cfg.paths = 4 * PATHS;
+        cfg.min_active = PATHS;
+        cfg.link.rate_bps = 100000000;
+        cfg.link.delay_ns = cfg.turn_ns = 20 * MRC_USEC;
+        cfg.cc = (struct mrc_cc_cfg){.kind = MRC_CC_NSCC, .mtu_bytes = 4096};
+        q.mtu = 4096;
+        q.mpr = 16;
+        q.dynamic_mpr = true;
+        q.timeout = 16; /* as mrc.connect() sets them */
+        q.linear_cnt = 3;
+        q.exp_cnt = 6;
+        q.depth = 8;
+        struct world *const w = case_world(&cfg, &q, 1 << 20);
+        const struct world_load l = {
+            .messages = UINT64_MAX, .bytes_min = 1 << 20, .bytes_max = 1 << 20};
+        w->narrow = true;
+        world_load(w, 0, &l);
+        world_at(w, w->now + 10 * MRC_MSEC, busy, &r, 0);
+        CHECK(world_run(w, w->now + 100 * MRC_MSEC));
+        for (uint16_t i = 0; i < cfg.paths; i++)
+            if (mrc_path_entry(w->host[0].table[1], i)->plane == NARROW)
+                world_link(w, 0, 1, i)->cfg.mtu_bytes = 2000;
+        CHECK(longest_silence(w, w->now + 6 * MRC_SEC) < MRC_SEC);
+        CHECK(!w->flow[0].dead);
+        case_end(w);
+    }
+}
+
 /* All of them: nobody tells that from a dead peer, and it ends. */
 TEST(mtu__all_paths_too_narrow_is_an_error_in_the_end)
 {
