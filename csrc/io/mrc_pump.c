@@ -28,7 +28,7 @@ enum {
 /* A port whose pool is full may hold up the others for so long; then its packets count as lost. */
 #define PUMP_STALL_NS (10 * MRC_MSEC)
 #define PUMP_RETRY_NS (1 * MRC_MSEC)
-#define PUMP_EARLY_NS (2 * MRC_MSEC)
+#define PUMP_EARLY_NS (200 * MRC_USEC)
 
 /* ---- creation ---- */
 
