@@ -229,7 +229,7 @@ class Acking:
         goes_on = self.last is not None and p in [
             self.sack_for(t, mpr) for t in self._rest(self.last)
         ]
-        for t in self.triggers:
+        for t in sorted(self.triggers, key=lambda t: not t.must):  # of two alike the one owed
             if p == self.sack_for(t, mpr) and (t.single or not goes_on):
                 self.triggers.remove(t)
                 self._answered_old(t)

@@ -277,6 +277,19 @@ def test_a_lost_transport_ack_can_be_asked_for_from_far_behind() -> None:
         assert answers == [Op.SACK, Op.ACK] if asks else Op.ACK not in answers
 
 
+def test_of_two_packets_that_look_alike_the_answer_is_for_the_one_that_must_have_it() -> None:
+    """H35: from so far behind that no offset reaches there, cack stands for the packet."""
+    me = Answerer(Options(0, mpr=1, sack_threshold=32768), 1_000_000)
+    region = me.core.register(5000)
+    me.connect(PEER, region)
+    p = Stream(0, me.core.qpn, 256, region, [Shape(2000, False, False, True)]).packet(3)
+    for behind, marked in ((32769, True), (0, True)):
+        number = psn.wrap(me.model.track.cack - behind)
+        me.give(dressed(p, timestamp=5, psn=number), 0xC000, ce=marked)
+    assert Op.SACK in [w.packet.bth.opcode for w in me.drain()]
+    me.check()
+
+
 def test_what_arrived_may_be_told_although_its_delivery_failed() -> None:
     """B.3: a SACK says that it has arrived; nothing says that it is done, for it is not."""
     me = Answerer(Options(0, mpr=1), 1_000_000)
