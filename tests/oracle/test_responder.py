@@ -283,7 +283,7 @@ def test_of_two_packets_that_look_alike_the_answer_is_for_the_one_that_must_have
     region = me.core.register(5000)
     me.connect(PEER, region)
     p = Stream(0, me.core.qpn, 256, region, [Shape(2000, False, False, True)]).packet(3)
-    for behind, marked in ((32769, True), (0, True)):
+    for behind, marked in ((129, False), (32769, True), (0, True)):
         number = psn.wrap(me.model.track.cack - behind)
         me.give(dressed(p, timestamp=5, psn=number), 0xC000, ce=marked)
     assert Op.SACK in [w.packet.bth.opcode for w in me.drain()]
