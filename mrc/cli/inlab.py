@@ -17,7 +17,7 @@ from mrc.cli.exits import CliError, Exit
 from mrc.cli.labshow import spec_of
 from mrc.cli.options import Common, RecvOptions, SendOptions
 from mrc.cli.output import say
-from mrc.cli.parser import SPORT_BASE
+from mrc.cli.parser import EVS, SPORT_BASE
 from mrc.fabric import Fault, FaultKind, settle
 from mrc.fabric.shape import FabricShape
 from mrc.lab.errors import FabricError
@@ -65,10 +65,23 @@ def send_options(options: SendOptions) -> SendOptions:
         return options
     address = said["hosts"].get(f"h{peer + 1}", options.host)
     chosen = options.evs is not None or options.sport_base != SPORT_BASE
+    if chosen and options.common.backend != "raw":
+        _tell_of_strays(options, spec_of(said).shape.path_count(me, peer))
     own = options.common
     common, fits = (own, None) if chosen else _with_profile(own, lab, me, peer)
     found = dataclasses.replace(options, host=address, common=common)
     return found if fits is None else _with_window(found, fits)
+
+
+def _tell_of_strays(options: SendOptions, paths: int) -> None:
+    """Source ports that this lab leads nowhere in particular, all go the same way."""
+    wanted = options.evs or EVS
+    led = range(SPORT_BASE, SPORT_BASE + paths)
+    strays = sum(port not in led for port in range(options.sport_base, options.sport_base + wanted))
+    if strays:
+        text = f"{strays} of {wanted} EVs have no path of their own, and all take plane 1"
+        there = f"this lab has {paths}, from --sport-base {SPORT_BASE} on"
+        say("mrc-send", f"warning: {text}: {there}")
 
 
 def _with_window(options: SendOptions, fits: int) -> SendOptions:

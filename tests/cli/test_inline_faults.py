@@ -2,6 +2,7 @@
 """Faults on the command line of mrc-send, outside of any lab."""
 
 import dataclasses
+from dataclasses import asdict
 
 import pytest
 
@@ -80,6 +81,38 @@ def test_the_help_names_them(capsys):
         assert option in text
 
 
+def stand_in_a_lab(monkeypatch, fits=None):
+    """In h1 of one with two planes of two spines: four paths to h2."""
+    spec = asdict(FabricSpec(planes=2, spines=2))
+
+    def ask(lab, op, **_):
+        if op == "status":
+            return {"hosts": {"h1": "fd00::1", "h2": "fd00::2"}, "spec": spec}
+        return {"file": "x", "window": fits}
+
+    monkeypatch.setattr(inlab, "surroundings", lambda: (None, "h1"))
+    monkeypatch.setattr(inlab, "_ask", ask)
+
+
+@pytest.mark.parametrize(
+    ("argv", "strays"),
+    [
+        ("h2", 0),
+        ("h2 -e 4", 0),
+        ("h2 -e 9", 5),
+        ("h2 -e 4 --sport-base 49153", 1),
+        ("h2 -e 4 --sport-base 20000", 4),
+        ("h2 -e 9 --backend raw", 0),
+    ],
+)
+def test_evs_without_a_path_of_their_own_are_told_of(monkeypatch, capsys, argv, strays):
+    stand_in_a_lab(monkeypatch)
+    inlab.send_options(parse_send(argv.split()))
+    said = " ".join(capsys.readouterr().err.split())
+    assert (f"warning: {strays} of " in said) == (strays > 0)
+    assert ("this lab has 4, from --sport-base 49152 on" in said) == (strays > 0)
+
+
 @pytest.mark.parametrize(
     ("argv", "fits", "window"),
     [
@@ -96,13 +129,7 @@ def test_the_help_names_them(capsys):
 def test_the_window_is_one_the_lab_holds_unless_another_is_asked_for(
     monkeypatch, capsys, argv, fits, window
 ):
-    def ask(lab, op, **_):
-        if op == "status":
-            return {"hosts": {"h1": "fd00::1", "h2": "fd00::2"}}
-        return {"file": "x", "window": fits}
-
-    monkeypatch.setattr(inlab, "surroundings", lambda: (None, "h1"))
-    monkeypatch.setattr(inlab, "_ask", ask)
+    stand_in_a_lab(monkeypatch, fits)
     assert inlab.send_options(parse_send(argv.split())).window == window
     told = "in flight, which the queues of this lab hold (--window)" in capsys.readouterr().err
     assert told == (fits is not None and window == max(fits, 1024))
