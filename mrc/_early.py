@@ -17,12 +17,13 @@ INTERRUPTED = 130
 def heeded() -> tuple[signal.Signals, ...]:
     """The signals that stop a command.
 
-    SIGTERM always does. SIGINT not where it was ignored at the start: so a shell starts what runs
-    behind it, which the Ctrl-C of its terminal is not meant for.
+    SIGTERM always does. SIGINT and SIGHUP not where they were ignored at the start: so a shell
+    starts what runs behind it, which the Ctrl-C of its terminal is not meant for, and nohup what
+    outlives the terminal.
     """
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        return (signal.SIGTERM,)
-    return (signal.SIGINT, signal.SIGTERM)
+    maybe = (signal.SIGINT, signal.SIGHUP)
+    kept = (number for number in maybe if signal.getsignal(number) is not signal.SIG_IGN)
+    return (*kept, signal.SIGTERM)
 
 
 def occupy() -> None:

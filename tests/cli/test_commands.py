@@ -169,7 +169,7 @@ def test_the_receiver_streams_while_the_test_runs(net):
     assert [strict(line)["event"] for line in recv.out.splitlines()][-1] == "end"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGTERM])
 def test_an_interrupted_run_reports_what_it_measured(net, number):
     recv, to = net.receiver("-1 -i 0.1 --json-stream")
     send = net.start("send", f"{to} -t 30 -i 0.1 --json")

@@ -30,7 +30,7 @@ sys.exit(command.main())
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGTERM])
 @pytest.mark.parametrize("module", ["frame", "exits"])
 @pytest.mark.parametrize(("command", "args"), [("send", ["::1"]), ("recv", [])])
 @pytest.mark.parametrize("form", [None, "-J", "--json", "--json-stream"])
@@ -69,7 +69,7 @@ runpy.run_module("{0}", run_name="__main__", alter_sys=True)
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGTERM])
 @pytest.mark.parametrize(
     ("module", "loads", "name"),
     [
@@ -94,13 +94,14 @@ def test_so_it_is_in_the_other_commands(number, module, loads, name):
 IGNORED = """
 import os, signal, sys, threading
 signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 sys.argv = {0!r}
 os.environ.pop("MRC_LAB", None)
 
 def stop():
-    os.kill(os.getpid(), signal.SIGINT)
-    os.kill(os.getpid(), signal.SIGTERM)
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        os.kill(os.getpid(), number)
 {1}
 """
 
