@@ -11,7 +11,7 @@ static const mrc_ns CC_BASE_RTT_NS = 500 * MRC_USEC;
 /* Bounds that keep every product of parameters far from the ends of double and uint64_t. */
 static const uint64_t CC_LINK_BPS_MAX = 10000000000000u;
 static const mrc_ns CC_RTT_MAX_NS = 10 * MRC_SEC;
-static const uint64_t CC_CWND_MAX_BYTES = (uint64_t)1 << 40;
+#define CC_CWND_MAX_BYTES ((uint64_t)1 << 40)
 
 static bool cc_ranges_ok(const struct mrc_cc_cfg *c)
 {
