@@ -172,7 +172,7 @@ def test_hint_life(context, qp):
 
 
 def test_hint_arguments(context):
-    with pytest.raises(TypeError, match="did you mean .incast."):
+    with pytest.raises(TypeError, match="did you mean 'incast'"):
         mrc.QpHint(context, outcast=1)  # type: ignore[call-arg]
     with pytest.raises(mrc.MrcUsageError, match="128"):
         mrc.QpHint(context, vendor=b"x")
