@@ -35,7 +35,7 @@ ENV_HOST = "MRC_LAB_HOST"
 """For what `mrc-lab exec` runs: the name of the host, h1, h2, .., .."""
 ENV_FOLDER = "MRC_LAB_FOLDER"
 """.. and the folder of its lab. A variable of its own: a name is never taken for a path."""
-_MADE = ("lock", "control", "lab.json", "lab.json.new", "log")
+_MADE = ("lock", "control", "lab.json", "log")
 """What a lab has in its folder, and profiles of EVs beside it."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 
@@ -102,8 +102,12 @@ class Place:
 
     def remove(self) -> None:
         """What labs make, and the folder when nothing else is in it."""
-        for path in (*(self.folder / name for name in _MADE), *self.folder.glob("*.toml")):
-            path.unlink(missing_ok=True)
+        made = [self.folder / name for name in _MADE]
+        for pattern in ("*.toml", "*.new"):  # profiles, and those that a full disk cut short
+            made += self.folder.glob(pattern)
+        for path in made:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
         with suppress(OSError):  # a stranger's file: it stays, and is no lab without a lock
             self.folder.rmdir()
 
