@@ -164,6 +164,15 @@ static enum mrc_wc_status req_expire(struct mrc_req *r, const struct mrc_req_ctx
 
 /* ---- tail probe, transport ACK ---- */
 
+/* No question is asked sooner than this. Where answers take longer than any queue explains that
+ * control would leave standing, a host has much to do: half as long again as they take. To ask
+ * earlier gives it more to do, and answers take longer still (ADR 135). */
+static mrc_ns req_question_floor(const struct mrc_req *r, const struct mrc_req_ctx *c)
+{
+    const mrc_ns queued = mrc_cc_base_rtt(c->cc) + 4 * mrc_cc_target_delay(c->cc);
+    return r->srtt_ns > queued ? r->srtt_ns + r->srtt_ns / 2 : MRC_PROBE_FLOOR_NS;
+}
+
 /* Interval until the next tail probe: short when nothing else will bring a SACK (B.11). */
 static mrc_ns req_probe_interval(const struct mrc_req *r, const struct mrc_req_ctx *c)
 {
@@ -172,7 +181,7 @@ static mrc_ns req_probe_interval(const struct mrc_req *r, const struct mrc_req_c
     mrc_ns t = tail ? rtt + mrc_cc_target_delay(c->cc) : 3 * rtt;
     if (r->probe_shift > 0)
         t = (5 * rtt) << (r->probe_shift - 1);
-    return mrc_max64(t, MRC_PROBE_FLOOR_NS);
+    return mrc_max64(t, req_question_floor(r, c));
 }
 
 /* The transport ACK leaves right behind the SACK that said "all here", so its absence shows early;
@@ -180,7 +189,7 @@ static mrc_ns req_probe_interval(const struct mrc_req *r, const struct mrc_req_c
 static mrc_ns req_ack_at(const struct mrc_req *r, const struct mrc_req_ctx *c)
 {
     const mrc_ns t = mrc_cc_base_rtt(c->cc) + mrc_cc_target_delay(c->cc);
-    return mrc_min64(c->now + (mrc_max64(t, MRC_PROBE_FLOOR_NS) << r->ack_shift),
+    return mrc_min64(c->now + (mrc_max64(t, req_question_floor(r, c)) << r->ack_shift),
                      r->ack_since + req_interval_ns(r, r->ack_retry));
 }
 

@@ -303,6 +303,7 @@ TEST(req_probe__the_tail_is_probed_soon_and_then_less_often)
     req_of(&r)->timeout = 20;
     req_post(&r, 1, 4 * RIG_MTU, WRITE);
     CHECK_EQ(req_send(&r), 4);
+    r.now += 10 * MRC_USEC; /* of a fast network */
     req_hear_sack(&r, REQ_START, REQ_START, REQ_NOMINAL);
     const mrc_ns heard = r.now;
     CHECK(next_probe(&r, heard + MRC_SEC) != NULL);
@@ -338,6 +339,34 @@ TEST(req_probe__not_before_a_tenth_of_a_millisecond) /* B.11: in software */
     CHECK_EQ(req_send(&r), 2);
     req_hear_sack(&r, REQ_START, REQ_START, REQ_NOMINAL);
     CHECK_EQ(req_of(&r)->probe_at - r.now, 100 * MRC_USEC);
+    req_close(&r);
+}
+
+/* 10,000 queue pairs of a busy host were probed five times in each round trip of it (ADR 135). */
+TEST(req_probe__not_before_answers_of_late_could_be_here)
+{
+    struct rig r;
+    const mrc_ns rtt = 500 * MRC_USEC; /* of the rig; the target delay is the same */
+    const mrc_ns took = 20 * MRC_MSEC;
+    req_open(&r, MRC_CC_FIXED);
+    req_of(&r)->timeout = 20;
+    req_post(&r, 1, 4 * RIG_MTU, WRITE);
+    CHECK_EQ(req_send(&r), 4);
+    r.now += took;
+    req_hear_sack(&r, REQ_START, REQ_START, REQ_NOMINAL);
+    CHECK_EQ(req_of(&r)->srtt_ns, took);
+    mrc_ns last = r.now;
+    for (uint32_t i = 0; i < 6; i++) { /* 2.5 to 80 ms otherwise, after the first */
+        CHECK(next_probe(&r, last + MRC_SEC) != NULL);
+        const mrc_ns rare = i == 0 ? 2 * rtt : (5 * rtt) << (i - 1);
+        CHECK_EQ(r.now - last, rare > took + took / 2 ? rare : took + took / 2);
+        last = r.now;
+    }
+    req_hear_sack(&r, REQ_START + 3, REQ_START + 3, 4 * REQ_NOMINAL); /* only its ACK is missing */
+    CHECK_EQ(req_of(&r)->probe_at, MRC_NEVER);
+    const mrc_ns now_takes = req_of(&r)->srtt_ns;
+    CHECK(now_takes >= took);
+    CHECK_EQ(req_of(&r)->ack_at - r.now, now_takes + now_takes / 2);
     req_close(&r);
 }
 

@@ -29,6 +29,8 @@ SPIN = "50"
 """How long a pump's thread looks for more, in microseconds: the library's default."""
 FULL, SMALL_MTU, SMALL = 4096, 1024, 64
 """Bytes of data in a packet: path MTUs, and a small write."""
+MESSAGE = 16 * FULL
+"""A message of several packets: what it has of its own is shared among them."""
 TRAINS = ("1", "2", "4", "8", "16", "auto")
 """What --train may be told; beyond 15 full packets it is no message that UDP can carry."""
 U = Unit
@@ -284,11 +286,12 @@ def _scale_qps() -> Group:
         run = mem("-s", str(payload), "-d", "10000", "-w", str(1 << 20), "-q", str(qps))
         return Method(f"qps-{qps}-{payload}", f"{qps} queue pairs, writes of {payload}", run)
 
-    rows = tuple(load(payload, n) for payload in (FULL, SMALL) for n in counts)
+    payloads = (MESSAGE, FULL, SMALL)
+    rows = tuple(load(payload, n) for payload in payloads for n in counts)
     wanted = tuple(
         Target(f"10,000 queue pairs / 1, writes of {payload}", U.NS, f"qps-10000-{payload}",
                f"qps-1-{payload}", 1.3, at_least=False)
-        for payload in (FULL, SMALL)
+        for payload in payloads
     )  # fmt: skip
     title = "One load over 1 to 10,000 queue pairs, a wire in memory"
     return Group("qpscale", title, None, rows, (U.NS, U.MWRITES), wanted, 1.0)

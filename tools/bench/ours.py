@@ -66,8 +66,9 @@ def command(*send: str, loop: str = "", pump: str = "", evs: int = 16, raw: bool
             wait_listening(link, COMMAND_PORT, lambda: receiver.ended)
             with Meter(cores, link.netdev) as meter, Process.running("mrc-send", gives) as sender:
                 document = sender.result(place.seconds + 20)
+            sample = _sample(document, meter)  # a sender that failed leaves its receiver waiting
             receiver.result(15)
-        return _sample(document, meter)
+        return sample
 
     return run
 
