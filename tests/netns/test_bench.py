@@ -17,6 +17,7 @@ CASES = {
     "spray": ("mrc-single,bare-single", Unit.GBPS),
     "raw": ("mrc-raw,bare-raw", Unit.GBPS),
     "bulk256": ("mrc,bare-gso15", Unit.GBPS),
+    "ways": ("mrc-verify,mrc-no-cc", Unit.GBPS),
     "mtu1500": ("mrc-1024,bare-gso16", Unit.GBPS),
     "latency": ("bare-ping,mrc-c,mrc-uvloop", Unit.P50),
     "small": ("mrc-c,mrc-python", Unit.MWRITES),

@@ -60,7 +60,7 @@ def command(*send: str, loop: str = "", pump: str = "", evs: int = 16, raw: bool
             takes += ["--backend", "raw", "--ev-profile", str(link.profiles[1])]
         else:
             gives += ["-e", str(evs), "--sport-base", str(SPORT_BASE)]
-        gives += ["--no-verify", *send, *both]
+        gives += [*(["--no-verify"] if "--verify" not in send else []), *send, *both]
         takes, gives = _inside(place, takes, gives)
         with Process.running("mrc-recv", takes) as receiver:
             wait_listening(link, COMMAND_PORT, lambda: receiver.ended)
