@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from .errors import MrcPeerLost, MrcRemoteError, MrcUsageError
@@ -18,6 +19,7 @@ Handler = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any] | None]]
 
 _BACKLOG_BYTES_MAX = 16 << 20  # a peer that does not read is given up at this point
 _PARKED_MAX = 64  # calls that wait for their handler
+_PARKED_SECONDS = 10.0  # who has just connected may not have said yet what it serves
 _PARKED_COST_MAX = 8 << 20  # bytes of memory, see oob.cost()
 _RUNNING_MAX = 1024  # calls whose handler runs
 _RUNNING_COST_MAX = 64 << 20
@@ -117,6 +119,15 @@ class Channel:
         self._writer.transport.abort()
 
 
+@dataclass(frozen=True, slots=True)
+class _Parked:
+    """A call that nobody serves yet."""
+
+    message: dict[str, Any]
+    cost_bytes: int
+    end: asyncio.TimerHandle  # of its patience
+
+
 class Calls:
     """Calls with answers over a channel, both ways."""
 
@@ -124,15 +135,16 @@ class Calls:
         self._channel = channel
         self._handlers: dict[str, Handler] = {}
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
-        self._parked: list[tuple[dict[str, Any], int]] = []
+        self._parked: dict[int, _Parked] = {}
         self._running: dict[asyncio.Task[None], int] = {}  # and what each costs
+        self._parks = 0
         self._last_id = 0
         self._error: Exception | None = None
 
     async def call(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """What the peer's handler returns; dropped when it comes after a cancellation.
 
-        MrcRemoteError: the handler raised.
+        MrcRemoteError: the handler raised, or the peer has none.
         """
         if self._error is not None:
             raise self._error.with_traceback(None)
@@ -157,12 +169,14 @@ class Calls:
     def serve(self, method: str, handler: Handler) -> None:
         """Answer calls of this method; calls that came earlier are answered now."""
         self._handlers[method] = handler
-        parked, self._parked = self._parked, []
-        for message, cost_bytes in parked:
-            self._start(message, cost_bytes)
+        for key, call in list(self._parked.items()):
+            if call.message["method"] == method:
+                del self._parked[key]
+                call.end.cancel()
+                self._start(call.message, call.cost_bytes)
 
     def on_call(self, message: dict[str, Any]) -> None:
-        """A call came in, just now. One without a handler yet is kept until there is one."""
+        """A call came in, just now. One without a handler is kept a while for one to come."""
         method, params = message.get("method"), message.get("params")
         if not isinstance(method, str) or not isinstance(params, dict):
             raise FrameError("a call without method or params")
@@ -174,11 +188,7 @@ class Calls:
         method, call_id = message["method"], message["id"]
         handler = self._handlers.get(method)
         if handler is None:
-            held = sum(each for _, each in self._parked)
-            if len(self._parked) >= _PARKED_MAX or held + cost_bytes > _PARKED_COST_MAX:
-                self._answer(call_id, error=f"nobody serves {printable(method, 80)!r} here")
-            else:
-                self._parked.append((message, cost_bytes))
+            self._park(message, cost_bytes)
             return
         if len(self._running) >= _RUNNING_MAX:
             self._answer(call_id, error=f"{_RUNNING_MAX} calls are running here")
@@ -190,6 +200,25 @@ class Calls:
         task = asyncio.get_running_loop().create_task(run)
         self._running[task] = cost_bytes
         task.add_done_callback(self._running.pop)
+
+    def _park(self, message: dict[str, Any], cost_bytes: int) -> None:
+        held = sum(each.cost_bytes for each in self._parked.values())
+        if len(self._parked) >= _PARKED_MAX or held + cost_bytes > _PARKED_COST_MAX:
+            self._unserved(message)
+            return
+        self._parks += 1
+        key = self._parks
+        end = asyncio.get_running_loop().call_later(_PARKED_SECONDS, self._unpark, key)
+        self._parked[key] = _Parked(message, cost_bytes, end)
+
+    def _unpark(self, key: int) -> None:
+        self._unserved(self._parked.pop(key).message)
+
+    def _unserved(self, message: dict[str, Any]) -> None:
+        served = ", ".join(sorted(self._handlers)) or "nothing"
+        name = printable(message["method"], 80)
+        text = f"nobody serves {name!r} here (served: {printable(served, 400)})"
+        self._answer(message["id"], error=text)
 
     async def _run(self, handler: Handler, call_id: int, params: dict[str, Any]) -> None:
         try:
@@ -229,6 +258,9 @@ class Calls:
     def fail(self, exc: Exception) -> None:
         """No answers will come. Handlers that still run are left to find out by themselves."""
         self._error = self._error or exc
+        for call in self._parked.values():
+            call.end.cancel()
+        self._parked.clear()
         for fut in self._waiting.values():
             if not fut.done():
                 fut.set_exception(self._error)

@@ -3,6 +3,7 @@
 
 enum {
     REQ_AHEAD_MAX = 1 << 22, /* PSNs sent beyond the last of the oldest request */
+    REQ_TRAIN_BYTES = 65527, /* what one UDP message holds */
     REQ_TRAIN_PATHS = 16,    /* trains under way that are even enough over the planes */
 };
 #define MRC_TRAIN_NS (32 * MRC_USEC) /* a train that passes in this time is not too long */
@@ -185,8 +186,8 @@ static void req_build(const struct mrc_req *r, const struct mrc_req_ctx *c, cons
 static uint16_t req_train_len(const struct mrc_req *r, const struct mrc_req_ctx *c,
                               uint32_t nominal)
 {
-    if (r->train_max != 0)
-        return r->train_max;
+    if (r->train_max != 0) /* 16 full packets would be two messages, of 15 and of one */
+        return (uint16_t)mrc_min32(r->train_max, REQ_TRAIN_BYTES / nominal);
     const uint64_t active = mrc_max64(1, mrc_path_active(c->path));
     const bool many = active > REQ_TRAIN_PATHS;
     const uint64_t cwnd = mrc_min64(mrc_cc_cwnd(c->cc), (uint64_t)r->window * nominal) / nominal;

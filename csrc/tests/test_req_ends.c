@@ -188,6 +188,24 @@ TEST(req_order__a_path_that_was_idle_for_long_condemns_nothing)
     req_close(&r);
 }
 
+TEST(req_train__is_one_message)
+{
+    const uint16_t mtus[] = {4096, 1024};
+    for (uint32_t i = 0; i < 2; i++) {
+        struct rig r;
+        req_open(&r, MRC_CC_FIXED);
+        req_qp(&r)->peer.path_mtu = mtus[i];
+        req_of(&r)->train_max = MRC_TRAIN_MAX;
+        req_post(&r, 1, 48u * mtus[i], WRITE);
+        CHECK_EQ(req_send(&r), 48);
+        uint32_t n = 0;
+        while (n < 48 && req_raw[n].ev == req_raw[0].ev)
+            n++;
+        CHECK_EQ(n, mtus[i] == 4096 ? 15 : 16); /* 64 KB hold no more */
+        req_close(&r);
+    }
+}
+
 /* ---- what a peer may say of time, and what may be changed under queued work ---- */
 
 /* A reflected timestamp that says the whole round trip was the peer's own. */

@@ -93,7 +93,7 @@ def status(said: dict[str, Any]) -> None:
 def _fault(fault: dict[str, Any]) -> str:
     text = str(fault["what"])
     from_s, until_s = fault["from_s"], fault["until_s"]
-    text += f" in {_time(from_s)}" if from_s > 0 else f" for {_time(-from_s)}"
+    text += f" in {_time(from_s)}" if from_s > 0 else f", since {_time(-from_s)} ago"
     if until_s is not None:
         text += f", until {_time(until_s)} from now"
     return text if fault["on"] or from_s > 0 else f"{text} (not at this moment)"

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import pathlib
 import random
+import re
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -88,8 +89,17 @@ class SendOptions:
     """What is broken, in a lab, while it runs."""
 
 
-def _unbracketed(host: str) -> str:
-    return host[1:-1] if host.startswith("[") and host.endswith("]") else host
+_WITH_PORT = re.compile(r"\[(?P<address>.*)\]:(?P<port>.*)|(?P<name>[^:]*):(?P<its_port>[^:]*)")
+
+
+def _host(what: str, text: str) -> str:
+    """An address without brackets. One with its port, as others write it, is told how we do."""
+    if found := _WITH_PORT.fullmatch(text):
+        host = found["address"] if found["name"] is None else found["name"]
+        port = found["port"] if found["name"] is None else found["its_port"]
+        how = f"{host or what} -p {port or 'PORT'}"
+        raise CliError(Exit.USAGE, f"{what} {text!r} has a port with it: give it as {how}")
+    return text[1:-1] if text.startswith("[") and text.endswith("]") else text
 
 
 def _common(args: argparse.Namespace) -> Common:
@@ -105,7 +115,7 @@ def _common(args: argparse.Namespace) -> Common:
             ) from None
     if 0 < args.interval < 0.01:
         raise CliError(Exit.USAGE, "argument -i: at least 0.01 seconds, or 0 for none")
-    bind = _unbracketed(args.bind) if args.bind else None
+    bind = _host("-B", args.bind) if args.bind else None
     planes = dict(args.plane_address)
     if len(planes) != len(args.plane_address):
         raise CliError(Exit.USAGE, "argument --plane-address: a plane is given twice")
@@ -236,7 +246,7 @@ def parse_send(argv: Sequence[str]) -> SendOptions:
     _check_faults(args, seconds)
     return SendOptions(
         common=_common(args),
-        host=_unbracketed(args.host),
+        host=_host("HOST", args.host),
         connect_timeout=args.connect_timeout,
         size=size,
         seconds=seconds,

@@ -106,14 +106,13 @@ def idle_fault_line(idle: dict[str, Any]) -> str:
 
 def sweep_line(row: dict[str, Any]) -> str:
     """One row below SWEEP_HEAD or SWEEP_LATENCY_HEAD."""
-    line = f"{row['bytes']:>10} {row['messages']:>11}"
     if "latency_us" in row:
         us = row["latency_us"]
-        return f"{line} " + " ".join(
+        return f"{row['bytes']:>10} {us['samples']:>11} " + " ".join(
             f"{us[name]:>12.2f}" for name in ("min", "p50", "mean", "p99", "p999", "max")
         )
     return (
-        f"{line} {format_rate(row['bits_per_second']):>17} "
+        f"{row['bytes']:>10} {row['messages']:>11} {format_rate(row['bits_per_second']):>17} "
         f"{row['messages_per_second']:>13.1f} {row['retransmits']:>7}"
     )
 
@@ -202,8 +201,8 @@ def counters_lines(mrc: dict[str, Any]) -> Iterator[str]:
         f", {mrc['ooo_received']} out of order; answered by {mrc['sacks_sent']} SACKs, "
         f"{mrc['nacks_sent']} NACKs"
     )
-    if mrc["ev_events"]:
-        yield f"{len(mrc['ev_events'])} path changes"
+    if changes := sum(event["from"] != event["to"] for event in mrc["ev_events"]):
+        yield f"{changes} path changes"
 
 
 def gap_line(mrc: dict[str, Any]) -> str:

@@ -34,6 +34,7 @@ from .remote import MESSAGE_MAX
 from .state import Place
 
 BACKLOG = 64
+OWNERS_MAX = 128  # commands at a time: descriptors are left for the lab itself
 
 
 class Keeper:
@@ -95,6 +96,9 @@ class Keeper:
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             sock, _ = self._listener.accept()
+            if len(self._owners) >= OWNERS_MAX:
+                sock.close()
+                return
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MESSAGE_MAX)
             owner = next(self._numbers)
             self._owners[owner] = sock
@@ -122,6 +126,8 @@ class Keeper:
             return {"missing": error.missing, "hint": error.hint}
         except (VocabularyError, ValueError) as error:
             return {"usage": str(error)}
+        except RecursionError:
+            return {"usage": "nested too deeply"}
         except (FabricError, OSError) as error:
             return {"error": said_of(error)}
         except (TypeError, AttributeError, KeyError) as error:

@@ -196,12 +196,24 @@ def test_derived_defaults(args, size, seconds):
         ("h --heal @10s", "heal all@10s begins when the run is over, -t 10$"),
         ("h --frobnicate", "unrecognized"),
         ("h --idle 3", "unrec"),
+        ("[::1]:18515", r"has a port with it: give it as ::1 -p 18515$"),
+        ("h2:5000", r"HOST 'h2:5000' has a port with it: give it as h2 -p 5000$"),
+        ("h2:", "give it as h2 -p PORT$"),
     ],
 )
 def test_what_the_sender_refuses(args, words):
     with pytest.raises(CliError, match=words) as caught:
         parse_send(args.split())
     assert caught.value.code == Exit.USAGE
+
+
+@pytest.mark.parametrize(
+    ("text", "host"),
+    [("::1", "::1"), ("[::1]", "::1"), ("h2", "h2"), ("fe80::1%eth0", "fe80::1%eth0"),
+     ("[fe80::1%eth0]", "fe80::1%eth0"), ("::", "::")],
+)  # fmt: skip
+def test_forms_of_a_host(text, host):
+    assert parse_send([text]).host == host
 
 
 @pytest.mark.parametrize("option", ["--file", "--ev-profile"])

@@ -101,3 +101,20 @@ def test_counters_of_one_direction_stand_together():
     assert "12 SACKs" in sent
     assert "received 13" in received
     assert "14 SACKs" in received
+
+
+def test_only_what_changes_is_a_path_change():
+    counters: dict[str, Any] = dict.fromkeys(MRC_COUNTERS, 0)
+    events = [
+        {"from": "GOOD", "to": "GOOD"},  # what is behind the path has changed, not its state
+        {"from": "GOOD", "to": "ASSUMED_BAD"},
+    ]
+    assert list(tables.counters_lines(counters | {"ev_events": events}))[-1] == "1 path changes"
+    lines = list(tables.counters_lines(counters | {"ev_events": events[:1]}))
+    assert not any("path changes" in line for line in lines)
+
+
+def test_a_sweep_of_latencies_counts_what_was_measured():
+    us = dict.fromkeys(("min", "p50", "mean", "p99", "p999", "max"), 1.0) | {"samples": 100}
+    line = tables.sweep_line({"bytes": 64, "messages": 116, "latency_us": us})
+    assert line.split()[:2] == ["64", "100"]

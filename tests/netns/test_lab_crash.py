@@ -11,6 +11,7 @@ from pathlib import Path as FilePath
 import pytest
 
 from mrc.lab.errors import FabricError
+from mrc.lab.keeper import OWNERS_MAX
 from tests.needs import skip_or_fail
 
 from .programs import installed
@@ -138,3 +139,22 @@ def test_of_two_ups_of_one_name_one_wins(user: User):
     assert codes.count(0) == 1
     assert "a lab named lab is up" in "".join(said)
     assert user.names() == ["lab"]
+
+
+def test_what_no_command_would_say_leaves_it_up(kept):
+    with kept.remote("lab") as remote:
+        for nonsense in (b"[" * 200_000, b'{"op":' * 50_000, b"[]", b"5", b"\xff", b'{"op": 1}'):
+            remote._sock.send(nonsense)
+            assert {"usage", "error"} & set(remote._receive()["answer"])
+        assert remote.ask("status")["name"] == "lab"
+    keeper = kept.lab()["keeper"]
+    with contextlib.ExitStack() as crowd:
+        refused = 0
+        for _ in range(OWNERS_MAX + 20):
+            one = crowd.enter_context(kept.remote("lab"))
+            try:
+                one.ask("status")
+            except FabricError:
+                refused += 1
+        assert 0 < refused <= 21
+    assert kept.lab()["keeper"] == keeper

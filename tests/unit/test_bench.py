@@ -48,6 +48,9 @@ def test_a_target_may_be_a_limit_from_above_and_stand_alone():
     assert not doc["targets"][0]["met"]
     assert "<= 7.90" in target_table({"groups": {"some": doc}})
     assert "MISSED" in target_table({"groups": {"some": doc}})
+    for number_of_rounds in (1, 5):
+        told = target_table({"groups": {"some": doc}, "start": {"rounds": number_of_rounds}})
+        assert ("they judge nothing" in told) == (number_of_rounds == 1)
 
 
 def test_a_target_without_its_peer_is_no_row():

@@ -11,6 +11,8 @@ from tools.bench.method import Group, Sample, Target, Unit
 
 OTHERS_MAX = 0.03
 """Share of the machine that other programs may have; more is pointed out."""
+JUDGING_ROUNDS = 3
+"""With fewer of them targets are shown, and judged by nobody."""
 
 Rounds = Sequence[Mapping[str, Sample]]
 
@@ -160,4 +162,6 @@ def target_table(document: Mapping[str, Any]) -> str:
             f"{t['what']:50}{wanted:>10}{number(measured['median']):>10} {between:>15}"
             f"  {'met' if t['met'] else 'MISSED'}"
         )
+    if document.get("start", {}).get("rounds", JUDGING_ROUNDS) < JUDGING_ROUNDS:
+        lines.append("  so few rounds show that it runs; they judge nothing")
     return "\n".join(lines)

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import sysconfig
+import time
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .rows import Mutant, is_c, split_test
@@ -22,6 +24,8 @@ MAKE = ("make", "-s", f"B={BUILD}", "X=-O0 -g0 -w")  # built more often than run
 BUILD_S = 300
 C_TEST_S = 60
 PYTHON_TEST_S = 150
+LEAST_TEST_S, TIMES_LONGER = 30, 10
+"""A test that takes so many times as long as without a mutant hangs, but for short ones."""
 LEFT_OUT = (".git", ".venv", "build", "dist", "__pycache__", ".pytest_cache", ".mypy_cache",
             ".ruff_cache", ".hypothesis", "*.egg-info")  # fmt: skip
 
@@ -32,6 +36,12 @@ class Outcome:
 
     kind: str  # passes, fails, panics, crashes, hangs, is skipped, does not compile
     said: str = ""
+    took_s: float = 0.0
+
+    @property
+    def patience_s(self) -> float:
+        """How long the same test is waited for under a mutant."""
+        return max(LEAST_TEST_S, TIMES_LONGER * self.took_s)
 
     @property
     def noticed(self) -> bool:
@@ -125,22 +135,24 @@ class Bench:
             failed = _extension(self.root)
         return failed
 
-    def test(self, test: str) -> Outcome:
+    def test(self, test: str, limit_s: float = math.inf) -> Outcome:
         """Run one test, already built."""
-        return self._c(test) if is_c(test) else self._python(test)
+        begin = time.monotonic()
+        outcome = self._c(test, limit_s) if is_c(test) else self._python(test, limit_s)
+        return replace(outcome, took_s=time.monotonic() - begin)
 
-    def _c(self, test: str) -> Outcome:
+    def _c(self, test: str, limit_s: float) -> Outcome:
         command = [str(self.root / program(test)), f"={split_test(test)[1]}"]
-        status, said = run(command, self.root, C_TEST_S)
+        status, said = run(command, self.root, min(limit_s, C_TEST_S))
         if status is None:
             return Outcome("hangs", said)
         if status in (0, 1):
             return Outcome("passes" if status == 0 else "fails", said)
         return Outcome("panics" if "panic in" in said else "crashes", said)
 
-    def _python(self, test: str) -> Outcome:
+    def _python(self, test: str, limit_s: float) -> Outcome:
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-rs", "-p", "no:cacheprovider"]
-        status, said = run([*command, test], self.root, PYTHON_TEST_S)
+        status, said = run([*command, test], self.root, min(limit_s, PYTHON_TEST_S))
         if status is None:
             return Outcome("hangs", said)
         if status == 0:

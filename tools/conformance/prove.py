@@ -94,7 +94,7 @@ class Prover:
             verdict.late = True
             return verdict
         tests = sorted(row.tests, key=lambda t: not is_c(t))
-        usable = []
+        usable: dict[str, float] = {}
         for test in tests:
             outcome = base(test)
             if outcome.kind == "is skipped":
@@ -104,23 +104,25 @@ class Prover:
                     f"{test} {outcome.kind} without a mutant:\n{outcome.said[-1500:]}"
                 )
             else:
-                usable.append(test)
+                usable[test] = outcome.patience_s
         if not verdict.defects and usable:
             for number, mutant in enumerate(row.mutants, 1):
                 self._mutant(verdict, number, mutant, usable)
         self.say(report(verdict))
         return verdict
 
-    def _mutant(self, verdict: Verdict, number: int, mutant: Mutant, tests: list[str]) -> None:
+    def _mutant(
+        self, verdict: Verdict, number: int, mutant: Mutant, tests: dict[str, float]
+    ) -> None:
         name = f"mutant {number} of {len(verdict.row.mutants)}"
         bench = self._free.get()
         try:
             with bench.mutated(mutant):
-                if failed := bench.prepare(tests, mutant):
+                if failed := bench.prepare(list(tests), mutant):
                     verdict.defects.append(f"{name} does not compile:\n{failed[-1500:]}")
                     return
-                for test in tests:
-                    outcome = bench.test(test)
+                for test, limit_s in tests.items():
+                    outcome = bench.test(test, limit_s)
                     if outcome.noticed:
                         verdict.killed.append(f"{test} {outcome.kind}")
                         return

@@ -55,20 +55,25 @@ KNOWN = (
         " The rows `steps-...` add, each to all before it, what a reliable transport cannot leave"
         " out. What the bare loop has left after `steps-answers` is all that any transport with"
         " these duties could have of it on two cores; what lies between `steps-answers` and"
-        " `steps-window-1m` is that two ends that wait for each other sleep and are woken; the last"
-        " two rows are what MRC itself adds to that: order, loss, congestion, paths, and Python.",
+        " `steps-window-1m` is that two ends that wait for each other sleep and are woken; what `mrc`"
+        " has less than both is what MRC itself adds: order, loss, congestion, paths, and Python. In"
+        " thread mode each end is two threads, and here they have one core: what their taking turns"
+        " costs is the difference of `mrc-uvloop` and `mrc-thread`, and without Python of `mrc-c` and"
+        " `mrc-c-thread`.",
         (
             *_steps("steps", GSO, "mrc"),
             *_trials("kernel", GSO, "uring-gso15", "uring-zc15", "zerocopy15", "uring-recv",
                      "headers-only", "uring-zcrx"),
             *_trials("rings", GSO, "packet-gso15", "ring-gso15"),
+            *_trials("ways", "", "mrc-uvloop", "mrc-thread", "mrc-c", "mrc-c-thread"),
         ),
         "what stands in the table as better. A copy saved at the sender is worth nothing while the"
         " packets end in a socket of the same machine, for the kernel then copies after all"
         " (`copied` in the samples); over a network card it is another question. The CRC and the"
         " copy of the receiver can be one pass, or the card's. Trains past the UDP socket"
         " (`packet-gso15`, `ring-gso15`) want CAP_NET_RAW and the next hop's address, and the"
-        " routes of a path then are the program's business.",
+        " routes of a path then are the program's business. For thread mode, a core for each of its"
+        " threads.",
     ),
     Limit(
         "Single packets",
