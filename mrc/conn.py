@@ -186,8 +186,7 @@ class Connection(AsyncClosing):
     ) -> dict[str, Any]:
         """Ask the peer's handler of that name, over the out-of-band channel, for its answer.
 
-        MrcRemoteError: the handler raised, or the peer has had none of that name for 10 s.
-        TimeoutError. MrcPeerLost.
+        MrcRemoteError: it raised, or there was none for 10 s. TimeoutError. MrcPeerLost.
         """
         async with limit(timeout, f"no answer to the call {method!r}"):
             return await self._calls.call(method, params or {})

@@ -9,6 +9,7 @@ enum {
     MRC_RETRY_FOREVER = 25, /* exp_cnt */
 };
 #define MRC_PROBE_FLOOR_NS (100 * MRC_USEC) /* software (B.11) */
+#define MRC_QUESTION_MOST_NS (32 * MRC_MSEC)
 
 /* ---- local ACK timer ---- */
 
@@ -166,11 +167,17 @@ static enum mrc_wc_status req_expire(struct mrc_req *r, const struct mrc_req_ctx
 
 /* No question is asked sooner than this. Where answers take longer than any queue explains that
  * control would leave standing, a host has much to do: half as long again as they take. To ask
- * earlier gives it more to do, and answers take longer still (ADR 135). */
+ * earlier gives it more to do, and answers take longer still. But the answer should be here before
+ * the timer runs out, and one long pause of a host must not slow what comes after (ADR 135). */
 static mrc_ns req_question_floor(const struct mrc_req *r, const struct mrc_req_ctx *c)
 {
     const mrc_ns queued = mrc_cc_base_rtt(c->cc) + 4 * mrc_cc_target_delay(c->cc);
-    return r->srtt_ns > queued ? r->srtt_ns + r->srtt_ns / 2 : MRC_PROBE_FLOOR_NS;
+    if (r->srtt_ns <= queued)
+        return MRC_PROBE_FLOOR_NS;
+    const mrc_ns timer = req_interval_ns(r, 0);
+    const mrc_ns left = timer > r->srtt_ns ? timer - r->srtt_ns : 0;
+    const mrc_ns most = mrc_min64(left, MRC_QUESTION_MOST_NS);
+    return mrc_max64(MRC_PROBE_FLOOR_NS, mrc_min64(r->srtt_ns + r->srtt_ns / 2, most));
 }
 
 /* Interval until the next tail probe: short when nothing else will bring a SACK (B.11). */

@@ -348,6 +348,7 @@ TEST(req_probe__not_before_answers_of_late_could_be_here)
     struct rig r;
     const mrc_ns rtt = 500 * MRC_USEC; /* of the rig; the target delay is the same */
     const mrc_ns took = 20 * MRC_MSEC;
+    const mrc_ns patience = took + took / 2;
     req_open(&r, MRC_CC_FIXED);
     req_of(&r)->timeout = 20;
     req_post(&r, 1, 4 * RIG_MTU, WRITE);
@@ -359,15 +360,44 @@ TEST(req_probe__not_before_answers_of_late_could_be_here)
     for (uint32_t i = 0; i < 6; i++) { /* 2.5 to 80 ms otherwise, after the first */
         CHECK(next_probe(&r, last + MRC_SEC) != NULL);
         const mrc_ns rare = i == 0 ? 2 * rtt : (5 * rtt) << (i - 1);
-        CHECK_EQ(r.now - last, rare > took + took / 2 ? rare : took + took / 2);
+        CHECK_EQ(r.now - last, rare > patience ? rare : patience);
         last = r.now;
     }
     req_hear_sack(&r, REQ_START + 3, REQ_START + 3, 4 * REQ_NOMINAL); /* only its ACK is missing */
     CHECK_EQ(req_of(&r)->probe_at, MRC_NEVER);
-    const mrc_ns now_takes = req_of(&r)->srtt_ns;
-    CHECK(now_takes >= took);
-    CHECK_EQ(req_of(&r)->ack_at - r.now, now_takes + now_takes / 2);
+    CHECK(req_of(&r)->srtt_ns >= took);
+    CHECK(req_of(&r)->ack_at - r.now >= patience);
+    CHECK(req_of(&r)->ack_at - r.now <= 32 * MRC_MSEC);
     req_close(&r);
+}
+
+/* The probe is answered before the timer runs out, and a transport ACK is asked for again before a
+ * retry is spent; a host that paused for seconds slows nothing by seconds. */
+TEST(req_probe__early_enough_for_its_answer)
+{
+    static const struct {
+        mrc_ns took;
+        uint8_t timeout;
+    } of[] = {{20 * MRC_MSEC, 14}, {200 * MRC_MSEC, 14}, {3 * MRC_SEC, 14}, {3 * MRC_SEC, 22}};
+    for (uint32_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        struct rig r;
+        req_open(&r, MRC_CC_FIXED);
+        req_of(&r)->timeout = of[i].timeout;
+        req_post(&r, 1, 2 * RIG_MTU, WRITE);
+        CHECK_EQ(req_send(&r), 2);
+        req_of(&r)->srtt_ns = of[i].took;
+        mrc_req_report_time(req_of(&r), of[i].took, 1);
+        req_hear_sack(&r, REQ_START, REQ_START, REQ_NOMINAL);
+        const mrc_ns srtt = req_of(&r)->srtt_ns;
+        const mrc_ns probe = req_of(&r)->probe_at - r.now;
+        CHECK(probe <= 32 * MRC_MSEC);
+        CHECK(probe + srtt <= mrc_req_timeout_ns(req_of(&r)));
+        CHECK(probe >= srtt / 3 || probe == 32 * MRC_MSEC);
+        req_hear_sack(&r, REQ_START + 1, REQ_START + 1, 2 * REQ_NOMINAL);
+        CHECK(req_of(&r)->ack_at - r.now <= 32 * MRC_MSEC);
+        CHECK(req_of(&r)->ack_at < r.now + mrc_req_timeout_ns(req_of(&r)));
+        req_close(&r);
+    }
 }
 
 TEST(req_probe__rarely_while_more_is_to_come)

@@ -16,30 +16,6 @@ import mrc
 from .conftest import until
 
 
-@pytest.mark.parametrize(
-    ("result", "words"),
-    [
-        (5, "TypeError"),
-        ({1: "a", "1": "b"}, "a key is no text"),
-        ({"x": {1}}, "not JSON serializable"),
-        (asyncio.CancelledError(), "cancelled"),
-    ],
-    ids=str,
-)
-async def test_every_call_is_answered(mem, result, words):
-    pair = await mem()
-
-    async def handler(_params):
-        if isinstance(result, BaseException):
-            raise result
-        return result
-
-    pair.b.serve("h", handler)
-    with pytest.raises(mrc.MrcRemoteError, match=words):
-        await pair.a.call("h", timeout=5)
-    assert not pair.a.closed.done()
-
-
 async def test_what_the_peer_would_not_take_is_refused_here(mem):
     pair = await mem()
     region = pair.a.register(bytearray(8))

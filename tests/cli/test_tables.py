@@ -105,6 +105,8 @@ def test_counters_of_one_direction_stand_together():
 
 def test_only_what_changes_is_a_path_change():
     counters: dict[str, Any] = dict.fromkeys(MRC_COUNTERS, 0)
+    counters |= dict.fromkeys(("packets_received", "duplicates_received", "ooo_received"), 0)
+    counters |= dict.fromkeys(("sacks_sent", "nacks_sent"), 0)
     events = [
         {"from": "GOOD", "to": "GOOD"},  # what is behind the path has changed, not its state
         {"from": "GOOD", "to": "ASSUMED_BAD"},

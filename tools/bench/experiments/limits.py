@@ -55,11 +55,11 @@ KNOWN = (
         " The rows `steps-...` add, each to all before it, what a reliable transport cannot leave"
         " out. What the bare loop has left after `steps-answers` is all that any transport with"
         " these duties could have of it on two cores; what lies between `steps-answers` and"
-        " `steps-window-1m` is that two ends that wait for each other sleep and are woken; what `mrc`"
-        " has less than both is what MRC itself adds: order, loss, congestion, paths, and Python. In"
-        " thread mode each end is two threads, and here they have one core: what their taking turns"
-        " costs is the difference of `mrc-uvloop` and `mrc-thread`, and without Python of `mrc-c` and"
-        " `mrc-c-thread`.",
+        " `steps-window-1m` is that two ends that wait for each other sleep and are woken; what"
+        " `mrc` has less than both is what MRC itself adds: order, loss, congestion, paths, and"
+        " Python. In thread mode each end is two threads, and here they have one core: what their"
+        " taking turns costs is the difference of `mrc-uvloop` and `mrc-thread`, and without Python"
+        " of `mrc-c` and `mrc-c-thread`.",
         (
             *_steps("steps", GSO, "mrc"),
             *_trials("kernel", GSO, "uring-gso15", "uring-zc15", "zerocopy15", "uring-recv",
